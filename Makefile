@@ -1,0 +1,39 @@
+# Everything a person needs: `make demo` to see it, `make test` to check it. Both work on a fresh machine.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: demo test test-all lint format clean
+
+# One pip call, so that the constraints hold for every package at once and torch's CPU build is taken where offered.
+$(VENV)/.demo: $(INPUTS)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[colmap,viewer]"
+	@touch $@
+
+$(VENV)/.dev: $(INPUTS)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(VENV)/.demo
+	$(BIN)/locus demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/ty check
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,3 @@
+"""LoCUS: features that know places."""
+
+__version__ = "0.1.0"
