@@ -1,0 +1,107 @@
+"""Cameras and rigid poses.
+
+Conventions (docs/conventions.md): metres; `world_from_camera` is 4×4; camera axes are OpenCV's (x right, y down,
+z forward); pixel coordinates put the centre of the top-left pixel at (0.5, 0.5).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Num
+from numpy import ndarray
+
+from locus.errors import LocusError
+
+# Flips y and z: the same camera described with OpenGL (and Blender) axes, x right, y up, z backward. Its own inverse.
+OPENGL_FROM_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole camera; intrinsics in pixels, the centre of the top-left pixel at (0.5, 0.5)."""
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+
+    def __post_init__(self) -> None:
+        if self.width <= 0 or self.height <= 0:
+            raise LocusError(f"an image size must be positive, not {self.width}×{self.height}")
+        if not all(np.isfinite([self.fx, self.fy, self.cx, self.cy])):
+            raise LocusError(f"intrinsics must be finite, not fx={self.fx} fy={self.fy} cx={self.cx} cy={self.cy}")
+        if self.fx <= 0 or self.fy <= 0:
+            raise LocusError(f"a focal length must be positive, not fx={self.fx:g} fy={self.fy:g}")
+
+    @property
+    def matrix(self) -> Float[ndarray, "3 3"]:
+        return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
+
+    def resized(self, width: int, height: int) -> "Camera":
+        """The same camera for its image resized to width × height."""
+        x, y = width / self.width, height / self.height
+        return Camera(width, height, self.fx * x, self.fy * y, self.cx * x, self.cy * y)
+
+    def swapped(self) -> "Camera":
+        """x and y intrinsics exchanged: undoes a calibration that was written the wrong way round."""
+        return replace(self, fx=self.fy, fy=self.fx, cx=self.cy, cy=self.cx)
+
+    def pixel_grid(self) -> Float[ndarray, "h w 2"]:
+        """The centre of every pixel, (x, y)."""
+        x, y = np.arange(self.width) + 0.5, np.arange(self.height) + 0.5
+        return np.stack(np.meshgrid(x, y), axis=-1)
+
+    def unproject(self, pixels: Num[ndarray, "*n 2"], depth: Num[ndarray, "*n"]) -> Float[ndarray, "*n 3"]:
+        """Pixels at a depth z, as points in the camera's frame."""
+        x = (pixels[..., 0] - self.cx) / self.fx * depth
+        y = (pixels[..., 1] - self.cy) / self.fy * depth
+        return np.stack([x, y, depth], axis=-1)
+
+    def project(self, points_camera: Float[ndarray, "*n 3"]) -> tuple[Float[ndarray, "*n 2"], Float[ndarray, "*n"]]:
+        """Pixels and depths z of points in the camera's frame; pixels mean nothing where z is not positive."""
+        z = points_camera[..., 2]
+        scale = 1.0 / np.where(z > 0, z, 1.0)
+        x = points_camera[..., 0] * scale * self.fx + self.cx
+        y = points_camera[..., 1] * scale * self.fy + self.cy
+        return np.stack([x, y], axis=-1), z
+
+
+def transform(b_from_a: Float[ndarray, "4 4"], points_a: Float[ndarray, "*n 3"]) -> Float[ndarray, "*n 3"]:
+    """Points carried from frame a to frame b, in the points' precision."""
+    b_from_a = b_from_a.astype(points_a.dtype, copy=False)
+    return points_a @ b_from_a[:3, :3].T + b_from_a[:3, 3]
+
+
+def invert(b_from_a: Float[ndarray, "*n 4 4"]) -> Float[ndarray, "*n 4 4"]:
+    """The inverse of rigid transforms."""
+    rotation = np.swapaxes(b_from_a[..., :3, :3], -1, -2)
+    a_from_b = np.zeros_like(b_from_a)
+    a_from_b[..., :3, :3] = rotation
+    a_from_b[..., :3, 3] = -(rotation @ b_from_a[..., :3, 3:])[..., 0]
+    a_from_b[..., 3, 3] = 1.0
+    return a_from_b
+
+
+def rigid(pose: Float[ndarray, "4 4"], tolerance: float = 0.02) -> Float[ndarray, "4 4"]:
+    """`pose` with its rotation made exactly orthonormal; an error where it is not a rigid transform to begin with.
+
+    Files round rotations to a few digits, and the inverse of a rotation is only its transpose where it is exact.
+    """
+    if not np.isfinite(pose).all():
+        raise LocusError("the pose has values that are not finite")
+    rotation = pose[:3, :3]
+    deviation = np.abs(rotation.T @ rotation - np.eye(3)).max()
+    if deviation > tolerance:
+        raise LocusError(f"the pose is not rigid: its rotation part is off orthonormal by {deviation:.3g}")
+    if np.linalg.det(rotation) < 0:
+        raise LocusError("the pose is not rigid: its rotation part mirrors (determinant -1)")
+    if np.abs(pose[3] - [0, 0, 0, 1]).max() > 1e-6:
+        raise LocusError(f"the pose is not rigid: its last row is {pose[3].tolist()}, not 0 0 0 1")
+    if deviation <= 1e-9:
+        return pose
+    u, _, vt = np.linalg.svd(rotation)
+    exact = pose.copy()
+    exact[:3, :3] = u @ vt
+    return exact

@@ -1,0 +1,87 @@
+"""Writing a scene in the native format: nerfstudio's `transforms.json` with depth and label PNGs."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Num
+from numpy import ndarray
+from PIL import Image
+
+from locus.errors import LocusError, SceneError
+from locus.geometry import OPENGL_FROM_OPENCV
+from locus.scenes.formats.nerfstudio import FILE
+from locus.scenes.scene import Frame, LabelClass, Scene
+
+LARGEST = 65534  # in 16 bits; 65535 means unknown to many readers
+
+
+def export(scene: Scene, path: str | PathLike[str]) -> Path:
+    """Write `scene` to the new folder `path`, whole or not at all; `load_scene` reads it back as it was.
+
+    Depth keeps the scene's own unit where that is at least as fine as a millimetre, and is in millimetres otherwise.
+    """
+    scale = max(scene.convention.depth_scale, 1000.0)
+    return write_native(path, scene, scene.classes, scale)
+
+
+def write_native(
+    path: str | PathLike[str], frames: Iterable[Frame], classes: Sequence[LabelClass] = (), depth_scale: float = 1000.0
+) -> Path:
+    """Write frames, one at a time, to the new folder `path`. An interruption leaves no folder behind."""
+    path = Path(path)
+    if path.exists():
+        raise SceneError(f"{path} exists already; choose another folder or remove it first")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    except OSError as error:
+        raise SceneError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        entries = [_write_frame(partial, frame, depth_scale) for frame in frames]
+        content = {
+            "camera_model": "PINHOLE",
+            "depth_unit_scale_factor": 1 / depth_scale,
+            "classes": [{"id": c.id, "name": c.name, "kind": c.kind} for c in classes],
+            "frames": entries,
+        }
+        (partial / FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
+        partial.chmod(0o755)
+        partial.rename(path)
+    except OSError as error:
+        raise SceneError(f"{path} cannot be written: {error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return path
+
+
+def _write_frame(root: Path, frame: Frame, depth_scale: float) -> dict[str, Any]:
+    camera = frame.camera
+    entry: dict[str, Any] = {"file_path": f"images/{frame.name}.png", "depth_file_path": f"depth/{frame.name}.png"}
+    _write_png(root / entry["file_path"], frame.image)
+    stored = np.rint(frame.depth.astype(np.float64) * depth_scale)
+    _write_png(root / entry["depth_file_path"], _sixteen_bits(stored, frame.name, "depth"))
+    for kind, labels in (("semantic", frame.semantic), ("instance", frame.instance)):
+        if labels is not None:
+            entry[f"{kind}_file_path"] = f"{kind}/{frame.name}.png"
+            _write_png(root / entry[f"{kind}_file_path"], _sixteen_bits(labels, frame.name, kind))
+    entry |= {"w": camera.width, "h": camera.height}
+    entry |= {"fl_x": camera.fx, "fl_y": camera.fy, "cx": camera.cx, "cy": camera.cy}
+    entry["transform_matrix"] = (frame.world_from_camera @ OPENGL_FROM_OPENCV).tolist()
+    return entry
+
+
+def _sixteen_bits(values: Num[ndarray, "h w"], frame: str, what: str) -> Num[ndarray, "h w"]:
+    if values.max() > LARGEST:
+        raise LocusError(f"frame {frame}: its {what} reaches {values.max():.0f}, more than a 16-bit PNG can hold")
+    return values.astype(np.uint16)
+
+
+def _write_png(path: Path, values: Num[ndarray, "..."]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values).save(path, compress_level=3)

@@ -1,0 +1,148 @@
+"""Reading the files scenes are made of. Input is hostile until checked: sizes before pixels, paths before opening."""
+
+import json
+import os
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int32, Num, UInt8
+from numpy import ndarray
+from PIL import Image, UnidentifiedImageError
+
+from locus.errors import LocusError, SceneError
+
+# A larger image is taken for a decompression bomb: a few kilobytes of file that fill the memory.
+MAX_PIXELS = 100_000_000
+
+
+class _Opened:
+    """An image file opened with its header checked; errors of the decoder become sentences about the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Image.Image:
+        if not self.path.is_file():
+            raise LocusError(f"{self.path} is missing")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+                self.image = Image.open(self.path)
+        except Image.DecompressionBombError:
+            raise LocusError(self._too_large()) from None
+        except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+            raise LocusError(f"{self.path} is not an image that can be read ({error})") from None
+        if self.image.width * self.image.height > MAX_PIXELS:
+            self.image.close()
+            raise LocusError(self._too_large())
+        return self.image
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.image.close()
+        if isinstance(error, (OSError, ValueError, SyntaxError, EOFError)):
+            raise LocusError(f"{self.path} is damaged or cut short ({error})") from None
+
+    def _too_large(self) -> str:
+        return f"{self.path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    """(width, height) from the header alone."""
+    with _Opened(path) as image:
+        return image.size
+
+
+def read_image(path: Path) -> UInt8[ndarray, "h w 3"]:
+    with _Opened(path) as image:
+        if image.mode.startswith("I"):  # 16-bit grey; Pillow's own conversion would clip it
+            grey = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)
+            return np.repeat(grey[..., None], 3, axis=-1)
+        return np.asarray(image.convert("RGB"))
+
+
+def read_depth(path: Path) -> Num[ndarray, "h w"]:
+    """A depth map as stored: a one-channel PNG or TIFF, or an .npy array. 65535 in 16 bits means unknown: 0 here."""
+    if path.suffix == ".npy":
+        return _read_npy(path)
+    with _Opened(path) as image:
+        depth = np.asarray(image)
+    if depth.ndim != 2:
+        raise LocusError(f"{path} has {depth.shape[2]} channels; a depth map has one")
+    return np.where(depth == 65535, np.uint16(0), depth) if depth.dtype == np.uint16 else depth
+
+
+def _read_npy(path: Path) -> Num[ndarray, "h w"]:
+    if not path.is_file():
+        raise LocusError(f"{path} is missing")
+    try:
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise LocusError(f"{path} is not an array that can be read ({error})") from None
+    depth = stored[..., 0] if stored.ndim == 3 and stored.shape[2] == 1 else stored
+    if depth.ndim != 2 or depth.dtype.kind not in "fiu" or depth.size > MAX_PIXELS:
+        raise LocusError(f"{path} holds {stored.dtype} {stored.shape}; a depth map is numbers of shape (h, w)")
+    return np.array(depth)
+
+
+def read_labels(path: Path) -> Int32[ndarray, "h w"]:
+    """A label map: one channel of 8- or 16-bit ids."""
+    with _Opened(path) as image:
+        labels = np.asarray(image)
+    if labels.ndim != 2 or labels.dtype.kind not in "iu":
+        raise LocusError(f"{path} is not a label map: it needs one channel of integers")
+    return labels.astype(np.int32)
+
+
+def read_numbers(path: Path) -> Float[ndarray, "rows columns"]:
+    """A text file of numbers, a row a line."""
+    if not path.is_file():
+        raise LocusError(f"{path} is missing")
+    try:
+        return np.loadtxt(path, dtype=np.float64, ndmin=2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise LocusError(f"{path} is not a table of numbers ({error})") from None
+
+
+def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
+    """The top-left size × size part of the matrix in a text file."""
+    numbers = read_numbers(path)
+    if numbers.shape[0] < size or numbers.shape[1] < size:
+        raise LocusError(f"{path} holds {numbers.shape[0]}×{numbers.shape[1]} numbers, not a {size}×{size} matrix")
+    return numbers[:size, :size]
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SceneError(f"{path} is missing") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise SceneError(f"{path} is not readable JSON ({error})") from None
+
+
+def path_inside(root: Path, name: str, allow_outside: bool) -> Path:
+    """The file that a scene's own text names, refused where it lies outside the scene's folder.
+
+    A scene may come from a stranger; it must not choose which of the user's other files are opened.
+    """
+    path = root / name
+    if not allow_outside and not _real(path).is_relative_to(_real_folder(root)):
+        raise SceneError(
+            f"{name} points outside the scene's folder {root} and is refused; "
+            "if you trust this scene, say so with --allow-outside"
+        )
+    return path
+
+
+def _real(path: Path) -> Path:
+    if path.is_symlink() or path.name == "..":
+        return Path(os.path.realpath(path))
+    return _real_folder(path.parent) / path.name
+
+
+@lru_cache(maxsize=4096)
+def _real_folder(folder: Path) -> Path:
+    return Path(os.path.realpath(folder))

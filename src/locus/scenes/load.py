@@ -1,0 +1,65 @@
+"""`load_scene`: from a path to a Scene, whatever the format."""
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+from locus.errors import SceneError
+from locus.scenes.formats import READERS
+from locus.scenes.scene import Scene, Source
+
+
+def load_scene(
+    path: str | PathLike[str],
+    format: str | None = None,
+    *,
+    pose: Literal["world_from_camera", "camera_from_world"] | None = None,
+    axes: Literal["opencv", "opengl"] | None = None,
+    rotation: Literal["plain", "transposed"] | None = None,
+    intrinsics: Literal["plain", "swapped"] | None = None,
+    depth_scale: float | None = None,
+    allow_outside: bool = False,
+) -> Scene:
+    """Open posed RGB-D images. No image is read until a frame is asked for it.
+
+    The format is found from the files unless `format` names it. The other arguments say how the stored numbers are
+    meant where that is not what the format says (`locus inspect` finds out): see `locus.scenes.Convention`.
+    `allow_outside` lets the scene name files outside its own folder.
+    """
+    path = Path(path)
+    if path.is_file():  # people also point at the transforms.json itself
+        path = path.parent
+    if not path.is_dir():
+        raise SceneError(f"{path} does not exist")
+    scene = READERS[_checked(format, path)].read(path.absolute(), allow_outside)
+    given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}
+    convention = replace(scene.convention, **{key: value for key, value in given.items() if value is not None})
+    sources, skipped = _distinct(scene.sources, dict(scene.skipped))
+    if not sources:
+        reasons = "".join(f"; {name}: {reason}" for name, reason in list(skipped.items())[:3])
+        raise SceneError(f"{path} was opened as {scene.format} but has no frames{reasons}")
+    return replace(scene, convention=convention, sources=sources, skipped=skipped)
+
+
+def _checked(format: str | None, path: Path) -> str:
+    known = ", ".join(READERS)
+    if format is not None:
+        if format not in READERS:
+            raise SceneError(f"there is no format {format}; known are {known}")
+        return format
+    for name, reader in READERS.items():
+        if reader.detect(path):
+            return name
+    raise SceneError(f"{path} looks like none of the known formats ({known}); docs/data.md shows each one's files")
+
+
+def _distinct(sources: "list[Source] | tuple[Source, ...]", skipped: dict[str, str]) -> tuple[list[Source], dict]:
+    """Frames are known by name (caches, maps, results), so a name used again is left out and counted."""
+    kept: dict[str, Source] = {}
+    for source in sources:
+        if source.name in kept:
+            skipped[f"{source.name} (again)"] = "another frame has the same name"
+        else:
+            kept[source.name] = source
+    return list(kept.values()), skipped

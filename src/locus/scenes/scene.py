@@ -1,0 +1,232 @@
+"""Scene and Frame: posed RGB-D as every other part of LoCUS sees it.
+
+A reader (`locus.scenes.formats`) describes each frame as a `Source`: where its pieces are and what they say, as stored.
+A `Convention` says how the stored numbers are to be understood. `Frame` puts the two together, checks them, and hands
+out arrays in the project's own conventions; nothing is read from disk until it is asked for.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, overload
+
+import numpy as np
+from jaxtyping import Float, Float32, Int32, Num, UInt8
+from numpy import ndarray
+
+from locus.errors import FrameError, LocusError
+from locus.geometry import OPENGL_FROM_OPENCV, Camera, invert, rigid
+from locus.scenes.files import image_size, read_image
+
+# Two image sizes show the same view if their aspect ratios agree this well (ScanNet: 1296×968 and 640×480, 0.4 %).
+ASPECT_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class LabelClass:
+    """One semantic class. Label maps hold its id; id 0 is never a class, it means unlabelled."""
+
+    id: int
+    name: str
+    kind: Literal["stuff", "thing"]
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How a scene's stored numbers are to be understood."""
+
+    pose: Literal["world_from_camera", "camera_from_world"] = "world_from_camera"
+    """Which way the stored 4×4 matrices map."""
+    axes: Literal["opencv", "opengl"] = "opencv"
+    """The camera's axes: opencv (x right, y down, z forward) or opengl, also Blender's (x right, y up, z backward)."""
+    rotation: Literal["plain", "transposed"] = "plain"
+    """Whether the rotation part of the stored matrices has been transposed by mistake."""
+    intrinsics: Literal["plain", "swapped"] = "plain"
+    """Whether fx, fy and cx, cy have been exchanged by mistake."""
+    depth_scale: float = 1000.0
+    """Stored depth units per metre: 1000 for millimetres, 5000 for TUM, 4000 for Matterport3D, 1 for metres."""
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.depth_scale) and self.depth_scale > 0):
+            raise LocusError(f"the depth scale must be positive (units per metre), not {self.depth_scale:g}")
+
+    def world_from_camera(self, stored: Float[ndarray, "*n 4 4"]) -> Float[ndarray, "*n 4 4"]:
+        """Stored rigid matrices, as `world_from_camera` with OpenCV axes."""
+        pose = stored
+        if self.rotation == "transposed":
+            pose = pose.copy()
+            pose[..., :3, :3] = np.swapaxes(stored[..., :3, :3], -1, -2)
+        if self.pose == "camera_from_world":
+            pose = invert(pose)
+        return pose @ OPENGL_FROM_OPENCV if self.axes == "opengl" else pose
+
+    def camera(self, stored: Camera) -> Camera:
+        return stored.swapped() if self.intrinsics == "swapped" else stored
+
+
+class Source(ABC):
+    """One frame as its format stores it. A reader subclasses this; methods read when called and keep nothing.
+
+    Errors are `LocusError`s that name the file; `Frame` adds the frame's name.
+    """
+
+    name: str
+    image_path: Path
+
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        return read_image(self.image_path)
+
+    def image_size(self) -> tuple[int, int]:
+        """(width, height), from the file's header alone."""
+        return image_size(self.image_path)
+
+    @abstractmethod
+    def depth(self) -> Num[ndarray, "h w"]:
+        """z in the stored unit; 0, negative or not finite where unknown. May be of another size than the image."""
+
+    @abstractmethod
+    def camera(self) -> Camera:
+        """Intrinsics for some size of the image; they are carried to the size that the image file has."""
+
+    @abstractmethod
+    def pose(self) -> Float[ndarray, "4 4"]:
+        """The matrix as stored; the scene's convention says what it means."""
+
+    def semantic(self) -> Int32[ndarray, "h w"] | None:
+        """Class ids, 0 where unlabelled; None if the scene has no labels."""
+        return None
+
+    def instance(self) -> Int32[ndarray, "h w"] | None:
+        """Instance ids, the same in all frames, 0 where there is none; None if the scene has no instances."""
+        return None
+
+
+class Frame:
+    """One posed RGB-D image. Everything but the name is read when first asked for, checked, and then kept."""
+
+    def __init__(self, source: Source, convention: Convention, classes: Sequence[LabelClass] = ()) -> None:
+        self.name = source.name
+        self._source = source
+        self._convention = convention
+        self._classes = classes
+
+    def __repr__(self) -> str:
+        return f"Frame({self.name!r})"
+
+    @cached_property
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        """RGB."""
+        with self._named():
+            return self._source.image()
+
+    @cached_property
+    def camera(self) -> Camera:
+        """Intrinsics for `image`."""
+        with self._named():
+            stored = self._convention.camera(self._source.camera())
+            width, height = self._source.image_size()
+            check_aspect((stored.width, stored.height), (width, height), "the calibration", "the image")
+            return stored.resized(width, height)
+
+    @cached_property
+    def world_from_camera(self) -> Float[ndarray, "4 4"]:
+        with self._named():
+            return self._convention.world_from_camera(rigid(self._source.pose()))
+
+    @cached_property
+    def depth(self) -> Float32[ndarray, "h w"]:
+        """z in metres at each pixel of `image`, 0 where unknown."""
+        with self._named():
+            depth = self._source.depth().astype(np.float32)
+            depth /= np.float32(self._convention.depth_scale)
+            depth[~(np.isfinite(depth) & (depth > 0))] = 0
+            return self._at_image_size(depth, "the depth map")
+
+    @cached_property
+    def semantic(self) -> Int32[ndarray, "h w"] | None:
+        """Class ids (see `Scene.classes`), 0 where unlabelled."""
+        with self._named():
+            labels = self._source.semantic()
+            if labels is None:
+                return None
+            unknown = np.setdiff1d(np.unique(labels), [0, *(label.id for label in self._classes)])
+            if unknown.size:
+                shown = ", ".join(map(str, unknown[:5]))
+                raise LocusError(f"the semantic labels hold ids that are not in the scene's class list: {shown}")
+            return self._at_image_size(labels, "the semantic map")
+
+    @cached_property
+    def instance(self) -> Int32[ndarray, "h w"] | None:
+        """Instance ids, 0 where there is none."""
+        with self._named():
+            labels = self._source.instance()
+            return None if labels is None else self._at_image_size(labels, "the instance map")
+
+    def _at_image_size(self, values: Num[ndarray, "a b"], what: str) -> Num[ndarray, "h w"]:
+        """Values resampled to the image's size without inventing any (nearest pixel)."""
+        width, height = self._source.image_size()
+        rows, columns = values.shape
+        if (columns, rows) == (width, height):
+            return values
+        check_aspect((columns, rows), (width, height), what, "the image")
+        y = ((np.arange(height) + 0.5) * rows / height).astype(int)
+        x = ((np.arange(width) + 0.5) * columns / width).astype(int)
+        return values[np.ix_(y, x)]
+
+    def _named(self) -> "_NamedErrors":
+        return _NamedErrors(self.name)
+
+
+@dataclass(frozen=True)
+class _NamedErrors:
+    """Turns an error met while reading a frame into a FrameError that says which frame."""
+
+    frame: str
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, FrameError):
+            return
+        if isinstance(error, LocusError):
+            raise FrameError(f"frame {self.frame}: {error}") from error
+
+
+def check_aspect(a: tuple[int, int], b: tuple[int, int], what_a: str, what_b: str) -> None:
+    """Raise unless two sizes (width, height) can show the same view."""
+    if abs(a[0] * b[1] / (a[1] * b[0]) - 1) > ASPECT_TOLERANCE:
+        raise LocusError(
+            f"{what_a} is for {a[0]}×{a[1]} pixels but {what_b} has {b[0]}×{b[1]}, another aspect ratio, "
+            "so the two cannot be aligned by resizing"
+        )
+
+
+@dataclass(frozen=True)
+class Scene(Sequence[Frame]):
+    """Frames of one world. `scene[i]` is a Frame, `scene[a:b]` a Scene; a frame's data live as long as the Frame."""
+
+    name: str
+    format: str
+    sources: Sequence[Source] = field(repr=False)
+    convention: Convention = Convention()
+    classes: Sequence[LabelClass] = field(default=(), repr=False)
+    skipped: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Frames left out when the scene was opened, each with the reason."""
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @overload
+    def __getitem__(self, index: int) -> Frame: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Scene": ...
+    def __getitem__(self, index: int | slice) -> "Frame | Scene":
+        if isinstance(index, slice):
+            return replace(self, sources=self.sources[index])
+        return Frame(self.sources[index], self.convention, self.classes)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return (self[i] for i in range(len(self)))
