@@ -18,16 +18,18 @@ from locus.geometry import OPENGL_FROM_OPENCV
 from locus.scenes.formats.nerfstudio import FILE
 from locus.scenes.scene import Frame, LabelClass, Scene
 
+FINE_ENOUGH = 256.0  # units per metre; the coarsest that data sets with 16-bit depth use
 LARGEST = 65534  # in 16 bits; 65535 means unknown to many readers
 
 
 def export(scene: Scene, path: str | PathLike[str]) -> Path:
     """Write `scene` to the new folder `path`, whole or not at all; `load_scene` reads it back as it was.
 
-    Depth keeps the scene's own unit where that is at least as fine as a millimetre, and is in millimetres otherwise.
+    Depth keeps the scene's own unit, so that nothing is rounded, unless that is coarse (metres as floating-point
+    numbers, centimetres): then it is written in millimetres.
     """
-    scale = max(scene.convention.depth_scale, 1000.0)
-    return write_native(path, scene, scene.classes, scale)
+    scale = scene.convention.depth_scale
+    return write_native(path, scene, scene.classes, scale if scale >= FINE_ENOUGH else 1000.0)
 
 
 def write_native(

@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -121,6 +121,14 @@ def read_json(path: Path) -> Any:
         raise SceneError(f"{path} is missing") from None
     except (OSError, ValueError, RecursionError) as error:
         raise SceneError(f"{path} is not readable JSON ({error})") from None
+
+
+def frame_name(file: str, folder: str) -> str:
+    """What a frame is called by the file its scene names: `./images/a/0001.png` in folder `images` is `a/0001`."""
+    parts = [part for part in PurePosixPath(file).parts if part not in ("..", "/")]
+    if len(parts) > 1 and parts[0] == folder:
+        parts = parts[1:]
+    return str(PurePosixPath(*parts).with_suffix(""))
 
 
 def path_inside(root: Path, name: str, allow_outside: bool) -> Path:

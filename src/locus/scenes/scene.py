@@ -20,6 +20,9 @@ from locus.errors import FrameError, LocusError
 from locus.geometry import OPENGL_FROM_OPENCV, Camera, invert, rigid
 from locus.scenes.files import image_size, read_image
 
+# What has no instances one could count; the paper's examples.
+STUFF = ("wall", "floor", "ceiling")
+
 # Two image sizes show the same view if their aspect ratios agree this well (ScanNet: 1296×968 and 640×480, 0.4 %).
 ASPECT_TOLERANCE = 0.01
 
@@ -31,6 +34,11 @@ class LabelClass:
     id: int
     name: str
     kind: Literal["stuff", "thing"]
+
+
+def class_kind(name: str) -> Literal["stuff", "thing"]:
+    """The kind of a class in a data set that does not say."""
+    return "stuff" if name in STUFF else "thing"
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,7 @@ class Convention:
         return stored.swapped() if self.intrinsics == "swapped" else stored
 
 
+@dataclass(frozen=True)
 class Source(ABC):
     """One frame as its format stores it. A reader subclasses this; methods read when called and keep nothing.
 
@@ -73,14 +82,14 @@ class Source(ABC):
     """
 
     name: str
-    image_path: Path
 
+    @abstractmethod
     def image(self) -> UInt8[ndarray, "h w 3"]:
-        return read_image(self.image_path)
+        """RGB."""
 
+    @abstractmethod
     def image_size(self) -> tuple[int, int]:
-        """(width, height), from the file's header alone."""
-        return image_size(self.image_path)
+        """(width, height) of the image, without reading its pixels."""
 
     @abstractmethod
     def depth(self) -> Num[ndarray, "h w"]:
@@ -101,6 +110,19 @@ class Source(ABC):
     def instance(self) -> Int32[ndarray, "h w"] | None:
         """Instance ids, the same in all frames, 0 where there is none; None if the scene has no instances."""
         return None
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """A frame whose image is a file."""
+
+    image_path: Path
+
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        return read_image(self.image_path)
+
+    def image_size(self) -> tuple[int, int]:
+        return image_size(self.image_path)
 
 
 class Frame:

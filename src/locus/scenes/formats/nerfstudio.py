@@ -16,9 +16,9 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.files import image_size, path_inside, read_depth, read_image, read_json, read_labels
+from locus.scenes.files import frame_name, path_inside, read_depth, read_image, read_json, read_labels
 from locus.scenes.lens import Lens
-from locus.scenes.scene import Convention, LabelClass, Scene, Source
+from locus.scenes.scene import Convention, FileSource, LabelClass, Scene
 
 FILE = "transforms.json"
 PINHOLE_MODELS = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE")
@@ -43,19 +43,15 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
             for key in ("file_path", "depth_file_path", "semantic_file_path", "instance_file_path")
             if entry.get(key)
         }
-        sources.append(TransformsFrame(frame_name(str(entry["file_path"])), paths.pop("file_path"), paths, common, entry))
+        sources.append(
+            TransformsFrame(frame_name(str(entry["file_path"]), "images"), paths.pop("file_path"), paths, common, entry)
+        )
     unit = number(content, "depth_unit_scale_factor", 0.001)
     if not unit > 0:
         raise SceneError(f'{file}: "depth_unit_scale_factor" must be positive, not {unit:g}')
     # 1 / 0.001 is not 1000 in binary; the scale that people mean is.
     convention = Convention(axes="opengl", depth_scale=float(f"{1 / unit:.12g}"))
     return Scene(path.name, "nerfstudio", sources, convention, read_classes(content.get("classes", []), file))
-
-
-def frame_name(file_path: str) -> str:
-    """`./images/a/0001.png` is called `a/0001`."""
-    path = PurePosixPath(file_path).with_suffix("")
-    return str(path.relative_to("images") if path.is_relative_to("images") else path)
 
 
 def number(content: dict[str, Any], key: str, default: float | None = None) -> float:
@@ -77,9 +73,7 @@ def read_classes(entries: Any, file: Path) -> tuple[LabelClass, ...]:
 
 
 @dataclass(frozen=True)
-class TransformsFrame(Source):
-    name: str
-    image_path: Path
+class TransformsFrame(FileSource):
     paths: dict[str, Path]
     common: dict[str, Any]
     entry: dict[str, Any]
@@ -119,7 +113,7 @@ class TransformsFrame(Source):
         content = self.common | self.entry
         width, height = content.get("w"), content.get("h")
         if width is None or height is None:
-            width, height = image_size(self.image_path)
+            width, height = self.image_size()
         width, height = int(number({"w": width}, "w")), int(number({"h": height}, "h"))
         if "fl_x" in content:
             fx = number(content, "fl_x")

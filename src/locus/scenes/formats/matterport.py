@@ -1,0 +1,94 @@
+"""Matterport3D: undistorted colour and depth of one house, labels rendered from its segmented mesh.
+
+`undistorted_camera_parameters/<house>.conf` names the images and gives world_from_camera with OpenGL axes; images have
+their origin at the bottom left, so cy counts from below; depth is in 1/4000 m. Labels need `house_segmentations/`
+(`<house>.house`, `<house>.ply`), or `region_segmentations/region*.ply` for the mesh: classes are the 40 of
+`mpcat40`, instances the objects of the .house file.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int32, Num
+from numpy import ndarray
+
+from locus.errors import SceneError
+from locus.geometry import Camera, rigid
+from locus.scenes.files import path_inside, read_depth
+from locus.scenes.formats.matterport_labels import labelled_mesh, read_house
+from locus.scenes.scene import Convention, FileSource, Scene
+
+CONVENTION = Convention(axes="opengl", depth_scale=4000.0)
+PARAMETERS = "undistorted_camera_parameters"
+
+
+def folder(path: Path, name: str) -> Path:
+    """`path/name`, or `path/name/<house>/name` as the archives unpack."""
+    nested = sorted(path.glob(f"{name}/*/{name}"))
+    return nested[0] if nested else path / name
+
+
+def detect(path: Path) -> bool:
+    return any(True for _ in folder(path, PARAMETERS).glob("*.conf"))
+
+
+def read(path: Path, allow_outside: bool = False) -> Scene:
+    files = sorted(folder(path, PARAMETERS).glob("*.conf"))
+    if len(files) != 1:
+        raise SceneError(f"{path} should hold one {PARAMETERS}/*.conf, the parameters of one house, not {len(files)}")
+    segmentation = folder(path, "house_segmentations") / f"{files[0].stem}.house"
+    house = segmentation if segmentation.is_file() else None
+    depth_folder = colour_folder = None
+    intrinsics: tuple[float, ...] | None = None
+    sources = []
+    for number, line in enumerate(files[0].read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        word, *values = line.split() or [""]
+        try:
+            if word == "depth_directory":
+                depth_folder = folder(path, values[0])
+            elif word == "color_directory":
+                colour_folder = folder(path, values[0])
+            elif word == "intrinsics_matrix":
+                fx, _, cx, _, fy, cy, *_ = map(float, values)
+                intrinsics = (fx, fy, cx, cy)
+            elif word == "scan":
+                pose = np.array(values[2:18], dtype=np.float64).reshape(4, 4)
+                if depth_folder is None or colour_folder is None or intrinsics is None:
+                    raise SceneError(f"{files[0]}, line {number}: a scan before its folders and intrinsics")
+                depth = path_inside(depth_folder, values[0], allow_outside)
+                image = path_inside(colour_folder, values[1], allow_outside)
+                sources.append(MatterportFrame(image.stem, image, depth, pose, intrinsics, house))
+        except (ValueError, IndexError):
+            raise SceneError(f"{files[0]}, line {number}: cannot be read: {line[:60]!r}") from None
+    classes = () if house is None else read_house(house).classes
+    return Scene(files[0].stem, "matterport", sources, CONVENTION, classes)
+
+
+@dataclass(frozen=True)
+class MatterportFrame(FileSource):
+    depth_path: Path
+    world_from_camera: Float[ndarray, "4 4"]
+    intrinsics: tuple[float, ...]
+    house: Path | None
+
+    def depth(self) -> Num[ndarray, "h w"]:
+        return read_depth(self.depth_path)
+
+    def camera(self) -> Camera:
+        width, height = self.image_size()
+        fx, fy, cx, cy = self.intrinsics
+        return Camera(width, height, fx, fy, cx, height - cy)
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.world_from_camera
+
+    def instance(self) -> Int32[ndarray, "h w"] | None:
+        if self.house is None:
+            return None
+        pose = CONVENTION.world_from_camera(rigid(self.world_from_camera))
+        return labelled_mesh(self.house).instances(self.camera(), pose)
+
+    def semantic(self) -> Int32[ndarray, "h w"] | None:
+        objects = self.instance()
+        return None if self.house is None or objects is None else labelled_mesh(self.house).class_of_object[objects]

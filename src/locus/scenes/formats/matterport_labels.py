@@ -1,0 +1,109 @@
+"""Matterport3D's annotations: the .house file, and the segmented mesh seen by a camera."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int, Int32
+from numpy import ndarray
+
+from locus.errors import LocusError, SceneError
+from locus.geometry import Camera
+from locus.scenes.scene import LabelClass, class_kind
+
+UNLABELLED = ("void", "unlabeled", "remove")
+REGION = 1_000_000  # segment ids of a house are region · 10⁶ + the segment's id within the region's own mesh
+
+
+@dataclass(frozen=True)
+class House:
+    """Segment → object → class, as lookups. Objects count from 1; 0 is none, in all of them."""
+
+    classes: tuple[LabelClass, ...]
+    segments: Int[ndarray, "s"]
+    """Segment ids, sorted."""
+    object_of_segment: Int32[ndarray, "s"]
+    class_of_object: Int32[ndarray, "o"]
+
+    def objects(self, segment_ids: Int[ndarray, "n"]) -> Int32[ndarray, "n"]:
+        if not len(self.segments):
+            return np.zeros(len(segment_ids), np.int32)
+        place = np.searchsorted(self.segments, segment_ids).clip(max=len(self.segments) - 1)
+        return np.where(self.segments[place] == segment_ids, self.object_of_segment[place], np.int32(0))
+
+
+@lru_cache(maxsize=8)
+def read_house(path: Path) -> House:
+    classes: dict[int, LabelClass] = {}
+    class_of_category: dict[int, int] = {}
+    class_of_object: dict[int, int] = {}
+    object_of_segment: dict[int, int] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        kind, *fields = line.split() or [""]
+        try:
+            if kind == "C":
+                id, name = int(fields[3]), fields[4].replace("#", " ")
+                known = id > 0 and name not in UNLABELLED
+                class_of_category[int(fields[0])] = id if known else 0
+                if known:
+                    classes[id] = LabelClass(id, name, class_kind(name))
+            elif kind == "O":
+                class_of_object[int(fields[0]) + 1] = class_of_category.get(int(fields[2]), 0)
+            elif kind == "E":
+                object_of_segment[int(fields[2])] = int(fields[1]) + 1
+        except (ValueError, IndexError):
+            raise SceneError(f"{path}, line {number}: cannot be read: {line[:60]!r}") from None
+    segments = np.array(sorted(object_of_segment), np.int64)
+    lookup = np.zeros(max([0, *class_of_object, *object_of_segment.values()]) + 1, np.int32)
+    lookup[list(class_of_object)] = list(class_of_object.values())
+    objects = np.array([object_of_segment[i] for i in segments.tolist()], np.int32)
+    return House(tuple(classes[i] for i in sorted(classes)), segments, objects, lookup)
+
+
+class LabelledMesh:
+    """The segmented mesh of a house, ready for rays."""
+
+    def __init__(self, house_file: Path) -> None:
+        import trimesh  # a heavy import that only labels need
+
+        house = read_house(house_file)
+        own = house_file.with_suffix(".ply")
+        regions = sorted(house_file.parent.parent.glob("region_segmentations/region*.ply"))
+        meshes, objects = [], []
+        for file in [own] if own.is_file() else regions:
+            mesh = trimesh.load(file, process=False)
+            if not isinstance(mesh, trimesh.Trimesh):
+                raise LocusError(f"{file} holds no mesh")
+            offset = 0 if file == own else int(file.stem.removeprefix("region")) * REGION
+            meshes.append(mesh)
+            objects.append(_face_objects(mesh, house, offset, file))
+        if not meshes:
+            raise LocusError(f"{own} is missing, and there are no region_segmentations/region*.ply in its place")
+        self.mesh = trimesh.util.concatenate(meshes)
+        # Face -1 is a ray that hits nothing: the extra last entry, object 0.
+        self.object_of_face = np.append(np.concatenate(objects), np.int32(0))
+        self.class_of_object = house.class_of_object
+
+    def instances(self, camera: Camera, world_from_camera: ndarray) -> Int32[ndarray, "h w"]:
+        """The object that each pixel's ray meets first."""
+        rays = camera.unproject(camera.pixel_grid(), np.ones((camera.height, camera.width))).reshape(-1, 3)
+        directions = rays @ world_from_camera[:3, :3].T
+        origins = np.broadcast_to(world_from_camera[:3, 3], directions.shape)
+        faces = self.mesh.ray.intersects_first(origins, directions)
+        return self.object_of_face[faces].reshape(camera.height, camera.width)
+
+
+@lru_cache(maxsize=1)
+def labelled_mesh(house_file: Path) -> LabelledMesh:
+    """Kept for the next frame: a house's mesh takes seconds to load, and frames come a house at a time."""
+    return LabelledMesh(house_file)
+
+
+def _face_objects(mesh: object, house: House, offset: int, file: Path) -> Int32[ndarray, "f"]:
+    """The object of each face. The property is `face_material` in the documentation and `material_id` in the files."""
+    properties = mesh.metadata["_ply_raw"]["face"]["data"]  # ty: ignore[unresolved-attribute]
+    for name in ("face_material", "material_id"):
+        if name in properties.dtype.names:
+            return house.objects(properties[name].reshape(-1).astype(np.int64) + offset)
+    raise LocusError(f"{file} has no face_material (material_id) property, so its faces cannot be labelled")

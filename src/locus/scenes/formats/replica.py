@@ -1,0 +1,61 @@
+"""Replica as rendered for NICE-SLAM: `results/frame*.jpg`, `results/depth*.png`, `traj.txt`, `cam_params.json`.
+
+`traj.txt` holds one world_from_camera a line; `cam_params.json` (in the folder or the one above) the intrinsics and the
+depth scale.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxtyping import Float, Num
+from numpy import ndarray
+
+from locus.errors import SceneError
+from locus.geometry import Camera
+from locus.scenes.files import read_depth, read_json, read_numbers
+from locus.scenes.scene import Convention, FileSource, Scene
+
+
+def detect(path: Path) -> bool:
+    return (path / "traj.txt").is_file() and (path / "results").is_dir()
+
+
+def read(path: Path, allow_outside: bool = False) -> Scene:
+    camera, depth_scale = read_parameters(path)
+    poses = read_numbers(path / "traj.txt")
+    if poses.shape[1] != 16:
+        raise SceneError(f"{path / 'traj.txt'} has {poses.shape[1]} numbers a line; a 4×4 pose has 16")
+    images = sorted((path / "results").glob("frame*.[jp][pn]g"))
+    sources = [ReplicaFrame(i.stem, i, camera, p.reshape(4, 4)) for i, p in zip(images, poses, strict=False)]
+    skipped = {image.stem: "traj.txt has no line for it" for image in images[len(poses) :]}
+    return Scene(path.name, "replica", sources, Convention(depth_scale=depth_scale), skipped=skipped)
+
+
+def read_parameters(path: Path) -> tuple[Camera, float]:
+    files = [folder / "cam_params.json" for folder in (path, path.parent)]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
+        raise SceneError(f"neither {path} nor the folder above has the cam_params.json that comes with the data set")
+    try:
+        stored = read_json(file)["camera"]
+        size = (int(stored["w"]), int(stored["h"]))
+        fx, fy, cx, cy, scale = (float(stored[key]) for key in ("fx", "fy", "cx", "cy", "scale"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise SceneError(f'{file} should hold "camera": {{w, h, fx, fy, cx, cy, scale}} ({error!r})') from None
+    # Stored with whole-numbered pixel centres: cx is 599.5 for a width of 1200.
+    return Camera(*size, fx, fy, cx + 0.5, cy + 0.5), scale
+
+
+@dataclass(frozen=True)
+class ReplicaFrame(FileSource):
+    intrinsics: Camera
+    world_from_camera: Float[ndarray, "4 4"]
+
+    def depth(self) -> Num[ndarray, "h w"]:
+        return read_depth(self.image_path.with_name(f"depth{self.name.removeprefix('frame')}.png"))
+
+    def camera(self) -> Camera:
+        return self.intrinsics
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.world_from_camera

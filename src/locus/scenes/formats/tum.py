@@ -1,0 +1,178 @@
+"""TUM RGB-D: `rgb.txt`, `depth.txt` and `groundtruth.txt`, each a list of timestamps. Also what SLAM tools write.
+
+Each colour image is paired with the depth image nearest in time; its pose is interpolated between the two nearest
+poses. The benchmark's three cameras are known by the folder's name and their lens distortion is undone; for any other
+camera a `calibration.txt` holds `fx fy cx cy` and, if the lens distorts, `k1 k2 p1 p2 k3`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from re import search
+
+import numpy as np
+from jaxtyping import Float, Num, UInt8
+from numpy import ndarray
+from scipy.spatial.transform import Rotation, Slerp
+
+from locus.errors import SceneError
+from locus.geometry import Camera
+from locus.scenes.files import frame_name, path_inside, read_depth, read_image, read_numbers
+from locus.scenes.formats.intrinsics import camera_from_opencv
+from locus.scenes.lens import Lens
+from locus.scenes.scene import Convention, FileSource, Scene
+
+# fx fy cx cy k1 k2 p1 p2 k3 of the benchmark's colour cameras, for 640×480, from its documentation.
+BENCHMARK = {
+    "1": (517.3, 516.5, 318.6, 255.3, 0.2624, -0.9531, -0.0054, 0.0026, 1.1633),
+    "2": (520.9, 521.0, 325.1, 249.7, 0.2312, -0.7849, -0.0033, -0.0001, 0.9172),
+    "3": (535.4, 539.2, 320.1, 247.6),
+}
+LISTS = ("rgb.txt", "depth.txt", "groundtruth.txt")
+TOGETHER = 0.02  # seconds between a colour image, its depth image and its pose, as in the benchmark's tools
+MAX_GAP = 0.2  # seconds between two poses that may be interpolated; a hand moves some centimetres in it
+
+
+def detect(path: Path) -> bool:
+    return all((path / name).is_file() for name in LISTS)
+
+
+def read(path: Path, allow_outside: bool = False) -> Scene:
+    skipped: dict[str, str] = {}
+    rgb_times, rgb_files = read_list(path / "rgb.txt", 1, skipped)
+    depth_times, depth_files = read_list(path / "depth.txt", 1, skipped)
+    pose_times, pose_rows = read_list(path / "groundtruth.txt", 7, skipped)
+    poses = Trajectory(pose_times, pose_rows, path / "groundtruth.txt")
+    depth_of = mutual_nearest(rgb_times, depth_times, TOGETHER)
+    calibration = read_calibration(path)
+    sources = []
+    for time, (file,), depth in zip(rgb_times, rgb_files, depth_of, strict=True):
+        name = frame_name(file, "rgb")
+        image = path_inside(path, file, allow_outside)
+        pose = poses.at(time)
+        if depth < 0:
+            skipped[name] = f"no depth image within {TOGETHER * 1000:.0f} ms"
+        elif pose is None:
+            skipped[name] = f"no pose at its time {time:.6f}"
+        else:
+            depth_image = path_inside(path, depth_files[depth][0], allow_outside)
+            sources.append(TumFrame(name, image, depth_image, pose, calibration))
+    return Scene(path.name, "tum", sources, Convention(depth_scale=5000.0), skipped=skipped)
+
+
+def read_list(path: Path, columns: int, skipped: dict[str, str]) -> tuple[Float[ndarray, "n"], list[list[str]]]:
+    """(times, the columns after the time), in the order of time; a time that comes again is skipped and counted."""
+    entries: dict[float, list[str]] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        fields = line.replace(",", " ").split()
+        if not fields or fields[0].startswith("#"):
+            continue
+        try:
+            time = float(fields[0])
+        except ValueError:
+            time = np.nan
+        if not np.isfinite(time) or len(fields) < 1 + columns:
+            raise SceneError(f"{path}, line {number}: expected a time and {columns} more columns, found {line[:60]!r}")
+        if time in entries:
+            skipped[f"{path.name} line {number}"] = f"the time {fields[0]} is claimed by an earlier line already"
+        else:
+            entries[time] = fields[1 : 1 + columns]
+    times = sorted(entries)
+    return np.array(times), [entries[time] for time in times]
+
+
+def mutual_nearest(a: Float[ndarray, "n"], b: Float[ndarray, "m"], limit: float) -> list[int]:
+    """For each time in a, the index in b if the two are each other's nearest and within the limit, else -1."""
+    if not len(a) or not len(b):
+        return [-1] * len(a)
+    b_of, a_of = nearest(a, b), nearest(b, a)
+    good = (np.abs(a - b[b_of]) <= limit) & (a_of[b_of] == np.arange(len(a)))
+    return np.where(good, b_of, -1).tolist()
+
+
+def nearest(a: Float[ndarray, "n"], b: Float[ndarray, "m"]) -> ndarray:
+    after = np.searchsorted(b, a).clip(1, max(len(b) - 1, 1))
+    before = after - 1
+    after = after.clip(max=len(b) - 1)
+    return np.where(np.abs(a - b[before]) <= np.abs(a - b[after]), before, after)
+
+
+class Trajectory:
+    """Poses between the stored ones: positions linear, rotations along the shortest arc."""
+
+    def __init__(self, times: Float[ndarray, "n"], rows: list[list[str]], path: Path) -> None:
+        try:
+            values = np.array(rows, dtype=np.float64).reshape(-1, 7)
+        except ValueError:
+            raise SceneError(
+                f"{path}: each line should hold a time, a position and a quaternion, all numbers"
+            ) from None
+        sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
+        self.times, self.positions = times[sound], values[sound, :3]
+        self.rotations = Rotation.from_quat(values[sound, 3:]) if sound.any() else None
+
+    def at(self, time: float) -> Float[ndarray, "4 4"] | None:
+        if self.rotations is None:
+            return None
+        after = int(np.searchsorted(self.times, time).clip(1, max(len(self.times) - 1, 1)))
+        pair = np.array([after - 1, after]) if len(self.times) > 1 else np.array([0])
+        near = pair[np.abs(self.times[pair] - time).argmin()]
+        pose = np.eye(4)
+        if len(pair) == 2 and np.ptp(self.times[pair]) <= MAX_GAP and np.prod(self.times[pair] - time) <= 0:
+            share = (time - self.times[pair[0]]) / np.ptp(self.times[pair])
+            pose[:3, :3] = Slerp([0.0, 1.0], self.rotations[pair])(share).as_matrix()
+            pose[:3, 3] = (1 - share) * self.positions[pair[0]] + share * self.positions[pair[1]]
+        elif abs(self.times[near] - time) <= TOGETHER:
+            pose[:3, :3] = self.rotations[near].as_matrix()
+            pose[:3, 3] = self.positions[near]
+        else:
+            return None
+        return pose
+
+
+def read_calibration(path: Path) -> tuple[float, ...] | Path:
+    """The benchmark's numbers, or the file that holds this camera's."""
+    file = path / "calibration.txt"
+    if file.is_file():
+        return file
+    found = search(r"freiburg([123])", path.name)
+    if found is None:
+        raise SceneError(
+            f"{path.name} does not say which TUM camera took it (freiburg1, 2 or 3); for another camera write "
+            f"'fx fy cx cy' and, if its lens distorts, 'k1 k2 p1 p2 k3' on one line to {file}"
+        )
+    return BENCHMARK[found[1]]
+
+
+@dataclass(frozen=True)
+class TumFrame(FileSource):
+    depth_path: Path
+    world_from_camera: Float[ndarray, "4 4"]
+    calibration: tuple[float, ...] | Path
+
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        image = read_image(self.image_path)
+        return self.lens().undistort_image(image, self.camera())
+
+    def depth(self) -> Num[ndarray, "h w"]:
+        return self.lens().undistort_map(read_depth(self.depth_path), self.camera())
+
+    def camera(self) -> Camera:
+        fx, fy, cx, cy = self.numbers()[:4]
+        known = isinstance(self.calibration, tuple)
+        size = (640, 480) if known else self.image_size()
+        matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
+        return camera_from_opencv(matrix, size, Path("the known calibration") if known else self.calibration)
+
+    def lens(self) -> Lens:
+        return Lens(*self.numbers()[4:9])
+
+    def numbers(self) -> tuple[float, ...]:
+        if isinstance(self.calibration, tuple):
+            return self.calibration
+        numbers = read_numbers(self.calibration)[0]
+        if len(numbers) < 4:
+            raise SceneError(f"{self.calibration} should hold 'fx fy cx cy' and perhaps 'k1 k2 p1 p2 k3' on one line")
+        return tuple(numbers.tolist())
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.world_from_camera
