@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int32
@@ -80,7 +81,7 @@ class LabelledMesh:
             objects.append(_face_objects(mesh, house, offset, file))
         if not meshes:
             raise LocusError(f"{own} is missing, and there are no region_segmentations/region*.ply in its place")
-        self.mesh = trimesh.util.concatenate(meshes)
+        self.mesh: Any = trimesh.util.concatenate(meshes)
         # Face -1 is a ray that hits nothing: the extra last entry, object 0.
         self.object_of_face = np.append(np.concatenate(objects), np.int32(0))
         self.class_of_object = house.class_of_object
@@ -100,9 +101,9 @@ def labelled_mesh(house_file: Path) -> LabelledMesh:
     return LabelledMesh(house_file)
 
 
-def _face_objects(mesh: object, house: House, offset: int, file: Path) -> Int32[ndarray, "f"]:
+def _face_objects(mesh: Any, house: House, offset: int, file: Path) -> Int32[ndarray, "f"]:
     """The object of each face. The property is `face_material` in the documentation and `material_id` in the files."""
-    properties = mesh.metadata["_ply_raw"]["face"]["data"]  # ty: ignore[unresolved-attribute]
+    properties = mesh.metadata["_ply_raw"]["face"]["data"]
     for name in ("face_material", "material_id"):
         if name in properties.dtype.names:
             return house.objects(properties[name].reshape(-1).astype(np.int64) + offset)

@@ -1,0 +1,113 @@
+"""How much of one frame is seen in another."""
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Float32
+from numpy import ndarray
+
+from locus.errors import FrameError
+from locus.geometry import Camera, invert, transform
+from locus.scenes.patches import patch_points
+from locus.scenes.scene import Frame, Scene
+
+GRID = (18, 24)
+LOOKUP = 160  # depth is looked up in maps of at most this many columns: patches are coarser still
+OCCLUSION = 0.05  # a point this share of its depth, and this many metres, behind the surface seen there is hidden
+
+
+@dataclass(frozen=True)
+class FrameGeometry:
+    """What remains of a frame when only its geometry matters: small enough to keep for every frame of a scene."""
+
+    points: Float32[ndarray, "n 3"]
+    """World points of the valid patches."""
+    depth: Float32[ndarray, "h w"]
+    """Every k-th pixel of the depth map."""
+    camera: Camera
+    """For that small map."""
+    world_from_camera: Float[ndarray, "4 4"]
+
+    @classmethod
+    def of(cls, frame: Frame, grid: tuple[int, int] = GRID) -> "FrameGeometry":
+        points, valid = patch_points(frame, grid)
+        depth, camera = thinned(frame.depth, frame.camera)
+        return cls(points[valid].astype(np.float32), depth, camera, frame.world_from_camera)
+
+
+def thinned(depth: Float32[ndarray, "h w"], camera: Camera) -> tuple[Float32[ndarray, "a b"], Camera]:
+    """Every k-th pixel of a depth map, as values a camera of that size has at its pixel centres."""
+    step = -(-camera.width // LOOKUP)
+    small = np.ascontiguousarray(depth[step // 2 :: step, step // 2 :: step])
+    height, width = small.shape
+    # Pixel i of the small map is pixel i·step + step // 2 of the large one.
+    shift = step // 2 + 0.5 - step / 2
+    intrinsics = (camera.fx / step, camera.fy / step, (camera.cx - shift) / step, (camera.cy - shift) / step)
+    return small, Camera(width, height, *intrinsics)
+
+
+def overlap(scene: Scene, grid: tuple[int, int] = GRID) -> Float32[ndarray, "f f"]:
+    """`overlap(scene)[a, b]`: the share of frame a's patches that frame b sees, from 0 to 1.
+
+    A patch is seen if its point lies before b's camera, inside b's image, and not behind the surface that b sees there
+    (where b has no depth it is taken as seen). Frames that cannot be read are NaN, row and column, with a warning that
+    names them; a frame without a valid patch overlaps nothing.
+    """
+    geometries: list[FrameGeometry | None] = []
+    unreadable = []
+    for frame, result in zip(scene, each_frame(lambda frame: FrameGeometry.of(frame, grid), scene), strict=True):
+        geometries.append(None if isinstance(result, FrameError) else result)
+        if isinstance(result, FrameError):
+            unreadable.append(f"{frame.name} ({result})")
+    if unreadable:
+        shown = "; ".join(unreadable[:3])
+        warnings.warn(f"{len(unreadable)} of {len(scene)} frames cannot be read: {shown}", stacklevel=2)
+    return overlap_of(geometries)
+
+
+def overlap_of(geometries: Sequence[FrameGeometry | None]) -> Float32[ndarray, "f f"]:
+    """The same from geometries; None stands for a frame that cannot be read."""
+    known = [index for index, geometry in enumerate(geometries) if geometry is not None]
+    present = [geometry for geometry in geometries if geometry is not None]
+    shares = np.full((len(geometries), len(geometries)), np.nan, np.float32)
+    if not present:
+        return shares
+    counts = np.array([len(geometry.points) for geometry in present])
+    points = np.concatenate([geometry.points for geometry in present])
+    owner = np.repeat(np.arange(len(present)), counts)
+    for b, geometry in zip(known, present, strict=True):
+        seen = owner[visible(points, geometry)]
+        shares[known, b] = np.bincount(seen, minlength=len(present)) / np.maximum(counts, 1)
+    return shares
+
+
+def visible(points: Float32[ndarray, "n 3"], geometry: FrameGeometry) -> ndarray:
+    """Indices of the world points that a frame sees."""
+    camera_from_world = invert(geometry.world_from_camera).astype(np.float32)
+    pixels, z = geometry.camera.project(transform(camera_from_world, points))
+    height, width = geometry.depth.shape
+    inside = np.flatnonzero(
+        (z > 0) & (pixels[:, 0] >= 0) & (pixels[:, 0] < width) & (pixels[:, 1] >= 0) & (pixels[:, 1] < height)
+    )
+    x, y = pixels[inside].astype(np.int64).T
+    surface = geometry.depth[y, x]
+    hidden = (surface > 0) & (z[inside] > surface * (1 + OCCLUSION) + OCCLUSION)
+    return inside[~hidden]
+
+
+def each_frame(work: Callable[[Frame], object], scene: Scene) -> Iterable:
+    """`work` done on every frame, a few at a time and in order; a FrameError is handed back instead of a result."""
+
+    def attempt(index: int) -> object:
+        try:
+            return work(scene[index])
+        except FrameError as error:
+            return error
+
+    # Decoding images releases Python's lock; more threads than this only add memory.
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        yield from pool.map(attempt, range(len(scene)))
