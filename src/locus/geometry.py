@@ -98,7 +98,9 @@ def rigid(pose: Float[ndarray, "4 4"], tolerance: float = 0.02) -> Float[ndarray
     if np.linalg.det(rotation) < 0:
         raise LocusError("the pose is not rigid: its rotation part mirrors (determinant -1)")
     if np.abs(pose[3] - [0, 0, 0, 1]).max() > 1e-6:
-        raise LocusError(f"the pose is not rigid: its last row is {pose[3].tolist()}, not 0 0 0 1")
+        row = " ".join(f"{value:g}" for value in pose[3])
+        hint = "; is the matrix stored column by column?" if np.array_equal(pose[:, 3], [0, 0, 0, 1]) else ""
+        raise LocusError(f"the pose is not rigid: its last row is {row}, not 0 0 0 1{hint}")
     if deviation <= 1e-9:
         return pose
     u, _, vt = np.linalg.svd(rotation)

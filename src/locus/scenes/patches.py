@@ -11,7 +11,7 @@ from locus.scenes.scene import Frame
 SAMPLES = 12  # at most this many pixels across a patch are looked at
 COVERAGE = 0.5  # a patch with less known depth than this has no point
 AGREEMENT = 0.85  # nor has one where more than the rest of its pixels lie off the surface at its centre,
-TOLERANCE = 0.05  # by more than this share of their depth: it straddles a depth edge
+TOLERANCE = 0.03  # by more than this share of their depth: it straddles a depth edge
 
 
 def patch_points(frame: Frame, grid: tuple[int, int]) -> tuple[Float[ndarray, "h w 3"], Bool[ndarray, "h w"]]:
@@ -40,11 +40,10 @@ def patch_points_camera(
     slope_x = _median_slope(cells, known, x[None, :, None, :])
     slope_y = _median_slope(cells.swapaxes(2, 3), known.swapaxes(2, 3), y[:, None, None, :])
     flat = cells - slope_x[..., None, None] * x[None, :, None, :] - slope_y[..., None, None] * y[:, None, :, None]
-    centre = _median(flat, known)
+    centre = np.where(np.isfinite(slope_x + slope_y), _median(flat, known), np.nan)
     # |z - plane| / z is |1 - (1/z) / (1/plane)|, to first order the same as the relative error of the inverse.
-    off = np.abs(flat - centre[..., None, None]) > TOLERANCE * cells
-    count = known.sum(axis=(2, 3))
-    agreeing = (known & ~off).sum(axis=(2, 3))
+    agrees = known & (np.abs(flat - centre[..., None, None]) <= TOLERANCE * cells)
+    count, agreeing = known.sum(axis=(2, 3)), agrees.sum(axis=(2, 3))
     valid = (count >= COVERAGE * cells[0, 0].size) & (agreeing >= AGREEMENT * count) & (centre > 0)
     centres = np.stack(
         np.meshgrid(

@@ -70,6 +70,16 @@ class Convention:
             pose = invert(pose)
         return pose @ OPENGL_FROM_OPENCV if self.axes == "opengl" else pose
 
+    def stored(self, world_from_camera: Float[ndarray, "*n 4 4"]) -> Float[ndarray, "*n 4 4"]:
+        """The inverse of `world_from_camera`: what a file of this convention holds for a pose."""
+        pose = world_from_camera @ OPENGL_FROM_OPENCV if self.axes == "opengl" else world_from_camera
+        if self.pose == "camera_from_world":
+            pose = invert(pose)
+        if self.rotation == "transposed":
+            pose = pose.copy()
+            pose[..., :3, :3] = np.swapaxes(pose[..., :3, :3].copy(), -1, -2)
+        return pose
+
     def camera(self, stored: Camera) -> Camera:
         return stored.swapped() if self.intrinsics == "swapped" else stored
 
