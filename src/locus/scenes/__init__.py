@@ -1,6 +1,23 @@
 """Posed RGB-D in: scenes, frames, and what can be said about them from geometry alone."""
 
+from locus.scenes.inspection import Inspection, inspect
 from locus.scenes.load import load_scene
-from locus.scenes.scene import Convention, Frame, LabelClass, Scene, Source
+from locus.scenes.native import export
+from locus.scenes.patches import patch_points
+from locus.scenes.scene import Convention, FileSource, Frame, LabelClass, Scene, Source
+from locus.scenes.visibility import overlap
 
-__all__ = ["Convention", "Frame", "LabelClass", "Scene", "Source", "load_scene"]
+__all__ = [
+    "Convention",
+    "FileSource",
+    "Frame",
+    "Inspection",
+    "LabelClass",
+    "Scene",
+    "Source",
+    "export",
+    "inspect",
+    "load_scene",
+    "overlap",
+    "patch_points",
+]

@@ -15,8 +15,8 @@ from jaxtyping import Float32, Int
 from numpy import ndarray
 
 from locus.geometry import invert
-from locus.scenes.overlap import FrameGeometry
 from locus.scenes.scene import Convention
+from locus.scenes.visibility import FrameGeometry
 
 PAIRS = 400
 PIXELS = 200  # looked at in each frame

@@ -15,6 +15,7 @@ from PIL import Image
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import OPENGL_FROM_OPENCV
+from locus.progress import track
 from locus.scenes.formats.nerfstudio import FILE
 from locus.scenes.scene import Frame, LabelClass, Scene
 
@@ -22,14 +23,15 @@ FINE_ENOUGH = 256.0  # units per metre; the coarsest that data sets with 16-bit 
 LARGEST = 65534  # in 16 bits; 65535 means unknown to many readers
 
 
-def export(scene: Scene, path: str | PathLike[str]) -> Path:
+def export(scene: Scene, path: str | PathLike[str], progress: bool = False) -> Path:
     """Write `scene` to the new folder `path`, whole or not at all; `load_scene` reads it back as it was.
 
     Depth keeps the scene's own unit, so that nothing is rounded, unless that is coarse (metres as floating-point
     numbers, centimetres): then it is written in millimetres.
     """
     scale = scene.convention.depth_scale
-    return write_native(path, scene, scene.classes, scale if scale >= FINE_ENOUGH else 1000.0)
+    frames = track(scene, "writing frames", len(scene), progress)
+    return write_native(path, frames, scene.classes, scale if scale >= FINE_ENOUGH else 1000.0)
 
 
 def write_native(

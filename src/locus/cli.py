@@ -1,0 +1,122 @@
+"""The `locus` command: one verb per job, nothing but wiring."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from locus.errors import LocusError
+from locus.scenes import Scene, load_scene
+
+DESCRIPTION = """LoCUS: features that know places. Each command has its own --help.
+
+Add --debug to any command to see where in the code an error came from."""
+
+Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap"]
+
+
+@dataclass(frozen=True)
+class SceneArguments:
+    """Which scene, and how to understand its numbers where the format does not say it right."""
+
+    scene: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")]
+    """Folder of a posed RGB-D scene."""
+    format: Format | None = None
+    """The scene's format. Found from the files if not given."""
+    pose: Literal["world_from_camera", "camera_from_world"] | None = None
+    """Which way the stored pose matrices map."""
+    axes: Literal["opencv", "opengl"] | None = None
+    """The camera axes of the stored poses: opencv (y down, z forward) or opengl, also Blender's (y up, z backward)."""
+    rotation: Literal["plain", "transposed"] | None = None
+    """'transposed' if the rotation part of the stored poses was transposed by mistake."""
+    intrinsics: Literal["plain", "swapped"] | None = None
+    """'swapped' if fx, fy and cx, cy were exchanged by mistake."""
+    depth_scale: float | None = None
+    """Stored depth units per metre: 1000 for millimetres, 5000 for TUM, 1 for metres."""
+    allow_outside: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Let the scene's files name images outside its own folder."""
+
+    def load(self) -> Scene:
+        return load_scene(
+            self.scene,
+            self.format,
+            pose=self.pose,
+            axes=self.axes,
+            rotation=self.rotation,
+            intrinsics=self.intrinsics,
+            depth_scale=self.depth_scale,
+            allow_outside=self.allow_outside,
+        )
+
+
+SceneOptions = Annotated[SceneArguments, tyro.conf.arg(name="")]
+
+
+def inspect(scene: SceneOptions, page: Path | None = None) -> int:
+    """Is this data sound? Checks poses, depth and overlap, and names the option that repairs a wrong convention.
+
+    Prints one screen, writes one HTML page with pictures, and exits with 0 if the scene is sound and 1 if it is not.
+
+    Args:
+        scene: The scene.
+        page: Where to write the page. By default inspect-SCENE.html in the current folder.
+    """
+    from locus.scenes.inspection import inspect as inspect_scene
+    from locus.scenes.inspection_page import write_page
+
+    loaded = scene.load()
+    inspection = inspect_scene(loaded, progress=True)
+    written = write_page(inspection, page or Path(f"inspect-{loaded.name}.html"))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="cyan", no_wrap=True)
+    for subject, sentence in inspection.facts():
+        table.add_row(subject, escape(sentence))
+    console = Console()
+    console.print(f"[bold]{escape(loaded.name)}[/bold]")
+    console.print(table)
+    console.print(f"[bold {'green' if inspection.sound else 'red'}]{escape(inspection.verdict)}[/]")
+    console.print(f"Pictures: {escape(str(written))}")
+    return 0 if inspection.sound else 1
+
+
+def convert(scene: SceneOptions, out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]) -> int:
+    """Write a scene of any format in the native one (transforms.json with depth and label PNGs).
+
+    Args:
+        scene: The scene.
+        out: The new folder.
+    """
+    from locus.scenes.native import export
+
+    loaded = scene.load()
+    written = export(loaded, out, progress=True)
+    Console().print(f"Wrote {len(loaded)} frames to {escape(str(written))}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[..., int]] = {"inspect": inspect, "convert": convert}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Exit code 2 and one sentence for whatever the user can put right."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    try:
+        return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="locus", description=DESCRIPTION, args=words)
+    except LocusError as error:
+        if debug:
+            raise
+        Console(stderr=True, soft_wrap=True).print(f"[red]locus:[/red] {escape(str(error))}", highlight=False)
+        return 2
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        Console(stderr=True).print("Stopped.")
+        return 130

@@ -1,0 +1,262 @@
+"""`inspect`: is this data sound? Everything is loaded once, and what a person should know is said in one screen."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from jaxtyping import Float, Float32
+from numpy import ndarray
+
+from locus.errors import FrameError, SceneError
+from locus.geometry import Camera
+from locus.progress import track
+from locus.scenes.consistency import PAIRS, PIXELS, SOUND, Diagnosis, diagnose
+from locus.scenes.scene import Convention, Frame, Scene
+from locus.scenes.visibility import GRID, FrameGeometry, each_frame, overlap_of
+
+MOST_COMPARED = 500  # frames compared with each other; more are sampled evenly, so that cost stays linear in the frames
+
+
+@dataclass(frozen=True)
+class FrameSummary:
+    """What is kept of one frame after it has been looked at."""
+
+    name: str
+    camera: Camera
+    position: Float[ndarray, "3"]
+    coverage: float
+    """Share of pixels with known depth."""
+    depths: Float32[ndarray, "3"]
+    """5th, 50th and 95th percentile of the known depth in metres; NaN without any."""
+    contrast: float
+    """Standard deviation of the image, 0 to 255."""
+    labels: Counter[int]
+    """Pixels of each class id."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """The result of `inspect`."""
+
+    scene: Scene
+    summaries: Sequence[FrameSummary]
+    unreadable: dict[str, str]
+    """Frames that could not be read, and why."""
+    compared: Sequence[int]
+    """Which of the summaries were compared with each other."""
+    geometries: Sequence[FrameGeometry]
+    """Of those."""
+    overlap: Float32[ndarray, "c c"]
+    diagnosis: Diagnosis
+
+    @property
+    def sound(self) -> bool:
+        return self.diagnosis.sound
+
+    @property
+    def repair(self) -> dict[str, str | float]:
+        """The arguments of `load_scene` that would make the scene consistent; empty if none is needed or known."""
+        if self.diagnosis.repair is None:
+            return {}
+        return _differences(self.diagnosis.repair, self.scene.convention)
+
+    @property
+    def options(self) -> str:
+        """The same for the command line."""
+        return " ".join(
+            f"--{name.replace('_', '-')} {value if isinstance(value, str) else f'{value:g}'}"
+            for name, value in self.repair.items()
+        )
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: sound or not, why, and what to do."""
+        diagnosis = self.diagnosis
+        share = f"{diagnosis.as_read.consistency:.0%}"
+        if diagnosis.repair is not None and diagnosis.repaired is not None:
+            return (
+                f"Not sound as read: only {share} of the pixels carried between frames land on the surface seen there. "
+                f"With {self.options} it is {diagnosis.repaired.consistency:.0%}: add that to every command that "
+                "loads this scene."
+            )
+        if not diagnosis.conclusive:
+            return (
+                "Cannot tell: too few pixels of one frame land in another. The frames may not overlap, or have too "
+                "little depth; look at the overlap and the pictures."
+            )
+        if diagnosis.sound:
+            return f"Sound: {share} of the pixels carried between frames land on the surface seen there."
+        return (
+            f"Not sound: only {share} of the pixels carried between frames land on the surface seen there (sound data "
+            f"reach {SOUND:.0%}), and none of the usual mistakes explains it. Drifting poses, depth that is not "
+            "aligned with colour, or a wrong calibration look like this."
+        )
+
+    def odd_frames(self) -> dict[str, str]:
+        """Frames that can be read but deserve a look, and why."""
+        odd = {}
+        for summary in self.summaries:
+            if summary.coverage < 0.05:
+                odd[summary.name] = f"depth is known at {summary.coverage:.0%} of its pixels"
+            elif summary.contrast < 3:
+                odd[summary.name] = "its image is of one colour"
+        best = self.best_overlap()
+        for place, index in enumerate(self.compared):
+            name, own = self.summaries[index].name, self.diagnosis.per_frame[place]
+            if name in odd:
+                continue
+            if self.sound and own < 0.5:
+                odd[name] = f"only {own:.0%} of its pixels agree with other frames: is its pose wrong?"
+            elif self.sound and len(self.compared) == len(self.summaries) and best[place] < 0.05:
+                odd[name] = "no other frame sees any of it"
+        return odd
+
+    def best_overlap(self) -> Float32[ndarray, "c"]:
+        """For each compared frame, the largest share of it that another one sees."""
+        others = np.where(np.eye(len(self.overlap), dtype=bool), 0, self.overlap)
+        return others.max(axis=1, initial=0)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What there is to know, as (subject, sentence)."""
+        facts = [("frames", self._frames())]
+        if self.summaries:
+            facts += [("images", self._images()), ("camera", self._camera()), ("depth", self._depth())]
+            facts += [("extent", self._extent()), ("overlap", self._overlap()), ("labels", self._labels())]
+        facts += [("skipped", _listed(self.scene.skipped)), ("unreadable", _listed(self.unreadable))]
+        facts += [("odd", _listed(self.odd_frames())), ("read as", _described(self.scene.convention))]
+        if self.summaries:
+            facts.append(("consistency", self._consistency()))
+        return facts
+
+    def _frames(self) -> str:
+        return f"{len(self.scene)} of format {self.scene.format}, {len(self.summaries)} of them readable"
+
+    def _images(self) -> str:
+        sizes = Counter((s.camera.width, s.camera.height) for s in self.summaries)
+        return ", ".join(f"{w}×{h} pixels ({count})" for (w, h), count in sizes.most_common(3))
+
+    def _camera(self) -> str:
+        values = np.array([[s.camera.fx, s.camera.fy, s.camera.cx, s.camera.cy] for s in self.summaries])
+        shown = (_range(column) for column in values.T)
+        wide = self.summaries[0].camera
+        angles = (
+            2 * np.degrees(np.arctan(size / 2 / f)) for size, f in ((wide.width, wide.fx), (wide.height, wide.fy))
+        )
+        text = " ".join(f"{name} {value}" for name, value in zip(("fx", "fy", "cx", "cy"), shown, strict=True))
+        return text + "; field of view " + " × ".join(f"{angle:.0f}°" for angle in angles)
+
+    def _depth(self) -> str:
+        depths = np.array([s.depths for s in self.summaries])
+        coverage = np.array([s.coverage for s in self.summaries])
+        if np.isnan(depths).all():
+            return "none at all"
+        low, middle, high = np.nanmin(depths[:, 0]), np.nanmedian(depths[:, 1]), np.nanmax(depths[:, 2])
+        points = np.mean([len(geometry.points) for geometry in self.geometries]) / (GRID[0] * GRID[1])
+        return (
+            f"{low:.2f} to {high:.2f} m, median {middle:.2f} m; known at {coverage.mean():.0%} of pixels "
+            f"({coverage.min():.0%} to {coverage.max():.0%} a frame); {points:.0%} of patches have a 3D point"
+        )
+
+    def _extent(self) -> str:
+        positions = np.array([s.position for s in self.summaries])
+        path = np.linalg.norm(np.diff(positions, axis=0), axis=1).sum()
+        cloud = np.concatenate([geometry.points for geometry in self.geometries])
+        if not len(cloud):
+            return f"the camera moves {path:.1f} m in all"
+        size = " × ".join(f"{side:.1f}" for side in np.percentile(cloud, 99, axis=0) - np.percentile(cloud, 1, axis=0))
+        return f"{size} m seen; the camera moves {path:.1f} m in all"
+
+    def _overlap(self) -> str:
+        best = self.best_overlap()
+        lonely = int((best < 0.2).sum())
+        text = f"the best other view of a frame shows {np.median(best):.0%} of it (median)"
+        return text + f"; {lonely} of {len(best)} frames have no other that shows 20 %"
+
+    def _labels(self) -> str:
+        total = sum((s.labels for s in self.summaries), Counter())
+        if not total:
+            return "none"
+        names = {label.id: label.name for label in self.scene.classes}
+        pixels = sum(total.values())
+        seen = Counter({names[id]: count for id, count in total.items() if id})
+        shown = ", ".join(f"{name} {count / pixels:.0%}" for name, count in seen.most_common(4))
+        return f"{len(seen)} classes seen: {shown} …" if len(seen) > 4 else f"{len(seen)} classes seen: {shown}"
+
+    def _consistency(self) -> str:
+        a = self.diagnosis.as_read
+        return (
+            f"of {min(PAIRS, len(self.compared) * (len(self.compared) - 1)) * PIXELS:,} pixels carried into other "
+            f"frames {a.agree:.0%} land on the surface there, {a.behind:.0%} behind it (hidden), {a.before:.1%} hang "
+            "in the air before it; the rest fall outside or where no depth is known"
+        )
+
+
+def inspect(scene: Scene, progress: bool = False) -> Inspection:
+    """Load every frame once and say whether poses, depth and intrinsics fit together, and what else is odd."""
+    kept = set(np.unique(np.linspace(0, len(scene) - 1, min(len(scene), MOST_COMPARED)).round().astype(int)).tolist())
+    indices = {source.name: index for index, source in enumerate(scene.sources)}
+    summaries: list[FrameSummary] = []
+    unreadable: dict[str, str] = {}
+    compared: list[int] = []
+    geometries: list[FrameGeometry] = []
+    results = each_frame(lambda frame: _look(frame, indices[frame.name] in kept), scene)
+    for source, result in zip(scene.sources, track(results, "reading frames", len(scene), progress), strict=True):
+        if isinstance(result, FrameError):
+            unreadable[source.name] = str(result).removeprefix(f"frame {source.name}: ")
+            continue
+        summary, geometry = result
+        if geometry is not None:
+            compared.append(len(summaries))
+            geometries.append(geometry)
+        summaries.append(summary)
+    if not summaries:
+        name, reason = next(iter(unreadable.items()))
+        raise SceneError(f"none of the {len(scene)} frames of {scene.name} can be read; {name}: {reason}")
+    diagnosis = diagnose(geometries, scene.convention)
+    return Inspection(scene, summaries, unreadable, compared, geometries, overlap_of(geometries), diagnosis)
+
+
+def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometry | None]:
+    depth = frame.depth
+    known = depth[depth > 0]
+    depths = np.percentile(known, (5, 50, 95)) if known.size else np.full(3, np.nan)
+    labels = Counter[int]()
+    if frame.semantic is not None:
+        ids, counts = np.unique(frame.semantic, return_counts=True)
+        labels = Counter(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
+    frame.instance  # noqa: B018  read for its errors
+    summary = FrameSummary(
+        name=frame.name,
+        camera=frame.camera,
+        position=frame.world_from_camera[:3, 3],
+        coverage=known.size / depth.size,
+        depths=depths.astype(np.float32),
+        contrast=float(frame.image.std()),
+        labels=labels,
+    )
+    return summary, FrameGeometry.of(frame) if keep_geometry else None
+
+
+def _differences(a: Convention, b: Convention) -> dict[str, str | float]:
+    return {f.name: getattr(a, f.name) for f in fields(Convention) if getattr(a, f.name) != getattr(b, f.name)}
+
+
+def _described(convention: Convention) -> str:
+    plain = _differences(convention, Convention())
+    mistakes = "".join(f", {name} {plain[name]}" for name in ("rotation", "intrinsics") if name in plain)
+    return (
+        f"{convention.pose} poses, {convention.axes} axes, {convention.depth_scale:g} depth units per metre{mistakes}"
+    )
+
+
+def _range(values: Float[ndarray, "n"]) -> str:
+    low, high = values.min(), values.max()
+    return f"{low:.1f}" if high - low < 0.05 else f"{low:.1f}–{high:.1f}"
+
+
+def _listed(reasons: Mapping[str, str]) -> str:
+    if not reasons:
+        return "none"
+    shown = "; ".join(f"{name}: {reason}" for name, reason in list(reasons.items())[:3])
+    return f"{len(reasons)} ({shown}{' …' if len(reasons) > 3 else ''})"

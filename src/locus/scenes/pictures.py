@@ -1,0 +1,102 @@
+"""Pictures of scenes: depth as colour, the overlap of frames, a plan from above, one frame carried into another."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+from jaxtyping import Float, Float32, Num, UInt8
+from numpy import ndarray
+from PIL import Image, ImageDraw
+
+from locus.geometry import invert, transform
+from locus.scenes.scene import Frame
+
+Picture = UInt8[ndarray, "h w 3"]
+PAPER = 248  # the grey of a picture's empty parts
+
+
+def resized(image: Picture, width: int) -> Picture:
+    height = max(1, round(image.shape[0] * width / image.shape[1]))
+    return cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+
+
+def colours(values: Num[ndarray, "h w"], low: float, high: float) -> Picture:
+    """Values from low (dark blue) to high (yellow)."""
+    scaled = np.nan_to_num((values - low) / max(high - low, 1e-9)).clip(0, 1)
+    return cv2.applyColorMap((scaled * 255).astype(np.uint8), cv2.COLORMAP_VIRIDIS)[..., ::-1]
+
+
+def depth_picture(depth: Float32[ndarray, "h w"], low: float, high: float) -> Picture:
+    """Near is bright; unknown is paper-grey."""
+    picture = colours(high - depth, 0.0, high - low)
+    return np.where(depth[..., None] > 0, picture, np.uint8(PAPER))
+
+
+def overlap_picture(overlap: Float32[ndarray, "f f"], width: int = 480) -> Picture:
+    """The overlap matrix, row a, column b."""
+    picture = colours(overlap, 0.0, 1.0)
+    nearest = cv2.INTER_NEAREST if len(overlap) < width else cv2.INTER_AREA
+    return cv2.resize(np.ascontiguousarray(picture), (width, width), interpolation=nearest)
+
+
+def plan_picture(
+    points: Float[ndarray, "n 3"], poses: Float[ndarray, "f 4 4"], width: int = 480
+) -> tuple[Picture, float]:
+    """Seen points and cameras from above, and the metres across it. Up is where the images' tops point on average."""
+    up = -poses[:, :3, 1].mean(axis=0)
+    if np.linalg.norm(up) < 0.1:  # cameras that roll all ways have no up; any plan will do
+        up = np.array([0.0, 0.0, 1.0])
+    up = up / np.linalg.norm(up)
+    right = np.cross(up, [0.0, 1.0, 0.0] if abs(up[1]) < 0.9 else [1.0, 0.0, 0.0])
+    right = right / np.linalg.norm(right)
+    axes = np.stack([right, np.cross(up, right)])  # the plan's x and y, seen from above
+    spots, cameras = points @ axes.T, poses[:, :3, 3] @ axes.T
+    everything = np.concatenate([spots, cameras])
+    low, high = np.percentile(spots, 1, axis=0) if len(spots) else cameras.min(axis=0), everything.max(axis=0)
+    high = np.percentile(spots, 99, axis=0) if len(spots) else high
+    low, high = np.minimum(low, cameras.min(axis=0)) - 0.3, np.maximum(high, cameras.max(axis=0)) + 0.3
+    scale = width / max((high - low).max(), 1e-6)
+    counts = np.zeros((width, width))
+    x, y = ((spots - low) * scale).astype(int).T
+    inside = (x >= 0) & (x < width) & (y >= 0) & (y < width)
+    np.add.at(counts, (width - 1 - y[inside], x[inside]), 1)
+    grey = PAPER * (1 - 0.75 * np.minimum(cv2.GaussianBlur(counts, (0, 0), 1.0) / (np.mean(counts) * 12 + 1e-9), 1))
+    canvas = Image.fromarray(np.repeat(grey.astype(np.uint8)[..., None], 3, axis=-1))
+    draw = ImageDraw.Draw(canvas)
+    heading = poses[:, :3, 2] @ axes.T
+    path = [((cx - low[0]) * scale, width - 1 - (cy - low[1]) * scale) for cx, cy in cameras]
+    if len(path) > 1:
+        draw.line(path, fill=(220, 170, 120), width=1)
+    for (px, py), (hx, hy) in zip(path, heading, strict=True):
+        draw.line([(px, py), (px + 12 * hx, py - 12 * hy)], fill=(200, 60, 20), width=1)
+        draw.ellipse([px - 2, py - 2, px + 2, py + 2], fill=(200, 60, 20))
+    return np.asarray(canvas), width / scale
+
+
+def carried_picture(a: Frame, b: Frame, width: int) -> Picture:
+    """Frame a's pixels where depth and poses put them in frame b: the same picture as b where they overlap."""
+    step = max(1, a.camera.width // (2 * width))
+    depth = a.depth[::step, ::step]
+    pixels, colour = a.camera.pixel_grid()[::step, ::step], a.image[::step, ::step]
+    known = depth > 0
+    b_from_a = invert(b.world_from_camera) @ a.world_from_camera
+    points = transform(b_from_a, a.camera.unproject(pixels[known], depth[known].astype(np.float64)))
+    small = b.camera.resized(width, max(1, round(b.camera.height * width / b.camera.width)))
+    landing, z = small.project(points)
+    inside = (z > 0) & (landing >= 0).all(axis=1) & (landing < [small.width, small.height]).all(axis=1)
+    order = np.flatnonzero(inside)[np.argsort(-z[inside])]  # far ones first, so that near ones cover them
+    x, y = landing[order].astype(int).T
+    picture = np.full((small.height, small.width, 3), PAPER, np.uint8)
+    picture[y, x] = colour[known][order]
+    return picture
+
+
+def beside(pictures: Sequence[Picture], gap: int = 4) -> Picture:
+    """Pictures of one height in a row."""
+    height = max(picture.shape[0] for picture in pictures)
+    columns = []
+    for picture in pictures:
+        canvas = np.full((height, picture.shape[1] + gap, 3), 255, np.uint8)
+        canvas[: picture.shape[0], : picture.shape[1]] = picture
+        columns.append(canvas)
+    return np.concatenate(columns, axis=1)[:, :-gap]
