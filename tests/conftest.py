@@ -1,5 +1,24 @@
-"""Every shape written in a signature is checked while the tests run."""
+"""Every shape written in a signature is checked while the tests run; fixtures used all over."""
 
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook("locus", "beartype.beartype")
+
+# Shared machines stall; a property that holds slowly still holds.
+settings.register_profile("locus", deadline=None, max_examples=60)
+settings.load_profile("locus")
+
+# Real posed RGB-D is no part of the project: it lies beside the checkout, or where LOCUS_DATA says.
+REAL_DATA = Path(os.environ.get("LOCUS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture
+def real_data() -> Path:
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"no real data in {REAL_DATA}; LOCUS_DATA names another folder")
+    return REAL_DATA

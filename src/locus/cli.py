@@ -85,7 +85,7 @@ def inspect(scene: SceneOptions, page: Path | None = None) -> int:
     return 0 if inspection.sound else 1
 
 
-def convert(scene: SceneOptions, out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]) -> int:
+def convert(scene: SceneOptions, out: Path) -> int:
     """Write a scene of any format in the native one (transforms.json with depth and label PNGs).
 
     Args:

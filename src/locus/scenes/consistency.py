@@ -180,7 +180,8 @@ class Carried:
         fx, fy, cx, cy = self._intrinsics(convention)
         x, y = self.pixels[..., 0], self.pixels[..., 1]
         depth = self.depth[np.arange(len(self.depth))[:, None], y, x] * metres
-        points = np.stack([(x + 0.5 - cx) / fx * depth, (y + 0.5 - cy) / fy * depth, depth], axis=-1)
+        u, v = x.astype(np.float32) + 0.5, y.astype(np.float32) + 0.5
+        points = np.stack([(u - cx) / fx * depth, (v - cy) / fy * depth, depth], axis=-1)
         carried = points[a] @ np.swapaxes(b_from_a[:, :3, :3], -1, -2) + b_from_a[:, None, :3, 3]
         z = carried[..., 2]
         safe = np.where(z > 0, z, 1.0)

@@ -104,7 +104,8 @@ def labelled_mesh(house_file: Path) -> LabelledMesh:
 def _face_objects(mesh: Any, house: House, offset: int, file: Path) -> Int32[ndarray, "f"]:
     """The object of each face. The property is `face_material` in the documentation and `material_id` in the files."""
     properties = mesh.metadata["_ply_raw"]["face"]["data"]
+    names = properties if isinstance(properties, dict) else properties.dtype.names  # text files, binary files
     for name in ("face_material", "material_id"):
-        if name in properties.dtype.names:
-            return house.objects(properties[name].reshape(-1).astype(np.int64) + offset)
+        if name in names:
+            return house.objects(np.asarray(properties[name]).reshape(-1).astype(np.int64) + offset)
     raise LocusError(f"{file} has no face_material (material_id) property, so its faces cannot be labelled")
