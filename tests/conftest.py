@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-install_import_hook("locus", "beartype.beartype")
+install_import_hook("locus", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")  # int is a float
 
 # Shared machines stall; a property that holds slowly still holds.
 settings.register_profile("locus", deadline=None, max_examples=60)

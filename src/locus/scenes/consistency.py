@@ -24,6 +24,7 @@ CLOSE = 0.02  # of the depth: ranks conventions against each other
 NEAR = 0.05  # of the depth: what sound data keep to, sensors being what they are
 FAR_BETTER = 1.2  # a repair must make this many times as many points agree
 SOUND = 0.85  # of the points that land on or before a surface, this share must lie on it
+PLAUSIBLE = 0.7  # the same for a repair to be named at all: wrong conventions stay below a half
 ENOUGH = 0.01  # of all points carried must agree under some convention, or nothing can be said
 KNOWN_SCALES = (1.0, 100.0, 256.0, 512.0, 1000.0, 4000.0, 5000.0, 6553.5, 10000.0)
 COARSE_SCALES = np.geomspace(1e-4, 1e4, 73)  # steps of 1.29
@@ -73,6 +74,8 @@ def diagnose(geometries: Sequence[FrameGeometry], convention: Convention) -> Dia
     if best == convention:
         return Diagnosis(as_read, None, None, per_frame)
     repaired = carried.agreement(best, NEAR)[0]
+    if repaired.consistency < PLAUSIBLE:  # the best of many wrong ones
+        return Diagnosis(as_read, None, None, per_frame)
     return Diagnosis(as_read, best, repaired, per_frame)
 
 

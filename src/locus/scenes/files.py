@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,9 +101,14 @@ def read_numbers(path: Path) -> Float[ndarray, "rows columns"]:
     if not path.is_file():
         raise LocusError(f"{path} is missing")
     try:
-        return np.loadtxt(path, dtype=np.float64, ndmin=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an empty file, which is an error below
+            numbers = np.loadtxt(path, dtype=np.float64, ndmin=2)
     except (ValueError, UnicodeDecodeError) as error:
         raise LocusError(f"{path} is not a table of numbers ({error})") from None
+    if not numbers.size:
+        raise LocusError(f"{path} is empty")
+    return numbers
 
 
 def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
@@ -125,32 +130,34 @@ def read_json(path: Path) -> Any:
 
 def frame_name(file: str, folder: str) -> str:
     """What a frame is called by the file its scene names: `./images/a/0001.png` in folder `images` is `a/0001`."""
-    parts = [part for part in PurePosixPath(file).parts if part not in ("..", "/")]
-    if len(parts) > 1 and parts[0] == folder:
-        parts = parts[1:]
-    return str(PurePosixPath(*parts).with_suffix(""))
+    parts = [part for part in os.path.splitext(file)[0].split("/") if part not in ("", ".", "..")]
+    return "/".join(parts[1:] if len(parts) > 1 and parts[0] == folder else parts)
+
+
+def names_file(value: object) -> bool:
+    """Whether a value found in a scene's text could be the name of a file."""
+    return isinstance(value, str) and "\0" not in value and os.path.basename(value) not in ("", ".", "..")
 
 
 def path_inside(root: Path, name: str, allow_outside: bool) -> Path:
     """The file that a scene's own text names, refused where it lies outside the scene's folder.
 
-    A scene may come from a stranger; it must not choose which of the user's other files are opened.
+    A scene may come from a stranger; it must not choose which of the user's other files are opened. Links are followed.
+    Plain strings and remembered folders, because a scene can name a hundred thousand files.
     """
-    path = root / name
-    if not allow_outside and not _real(path).is_relative_to(_real_folder(root)):
-        raise SceneError(
-            f"{name} points outside the scene's folder {root} and is refused; "
-            "if you trust this scene, say so with --allow-outside"
-        )
-    return path
-
-
-def _real(path: Path) -> Path:
-    if path.is_symlink() or path.name == "..":
-        return Path(os.path.realpath(path))
-    return _real_folder(path.parent) / path.name
+    if not allow_outside:
+        folder, file = os.path.split(os.path.join(root, name))
+        real = os.path.join(_real_folder(folder), file)
+        if os.path.islink(real):
+            real = os.path.realpath(real)
+        if not real.startswith(_real_folder(str(root)) + os.sep):
+            raise SceneError(
+                f"{name} points outside the scene's folder {root} and is refused; "
+                "if you trust this scene, say so with --allow-outside"
+            )
+    return root / name
 
 
 @lru_cache(maxsize=4096)
-def _real_folder(folder: Path) -> Path:
-    return Path(os.path.realpath(folder))
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from locus.geometry import invert, transform
 from locus.scenes.scene import Frame
 
-Picture = UInt8[ndarray, "h w 3"]
+Picture = UInt8[ndarray, "_ _ 3"]
 PAPER = 248  # the grey of a picture's empty parts
 
 

@@ -7,7 +7,7 @@ Poses are world_from_camera with OpenGL axes; pixel centres lie at 0.5 as ours d
 
 from dataclasses import dataclass
 from math import tan
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.files import frame_name, path_inside, read_depth, read_image, read_json, read_labels
+from locus.scenes.files import frame_name, names_file, path_inside, read_depth, read_image, read_json, read_labels
 from locus.scenes.lens import Lens
 from locus.scenes.scene import Convention, FileSource, LabelClass, Scene
 
 FILE = "transforms.json"
+FILE_KEYS = ("file_path", "depth_file_path", "semantic_file_path", "instance_file_path")
 PINHOLE_MODELS = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE")
 
 
@@ -36,16 +37,12 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
     common = {key: value for key, value in content.items() if key != "frames"}
     sources = []
     for index, entry in enumerate(content["frames"]):
-        if not isinstance(entry, dict) or not PurePosixPath(str(entry.get("file_path", ""))).name:
-            raise SceneError(f'{file}: frame {index} has no "file_path" that names a file')
-        paths = {
-            key: path_inside(path, str(entry[key]), allow_outside)
-            for key in ("file_path", "depth_file_path", "semantic_file_path", "instance_file_path")
-            if entry.get(key)
-        }
-        sources.append(
-            TransformsFrame(frame_name(str(entry["file_path"]), "images"), paths.pop("file_path"), paths, common, entry)
-        )
+        named = {key: value for key in FILE_KEYS if (value := entry.get(key))} if isinstance(entry, dict) else {}
+        if "file_path" not in named or not all(map(names_file, named.values())):
+            raise SceneError(f'{file}: frame {index} needs a "file_path", and every "..._path" must name a file')
+        paths = {key: path_inside(path, value, allow_outside) for key, value in named.items()}
+        name = frame_name(named["file_path"], "images")
+        sources.append(TransformsFrame(name, paths.pop("file_path"), paths, common, entry))
     unit = number(content, "depth_unit_scale_factor", 0.001)
     if not unit > 0:
         raise SceneError(f'{file}: "depth_unit_scale_factor" must be positive, not {unit:g}')

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from locus.errors import SceneError
 from locus.geometry import Camera
-from locus.scenes.files import frame_name, path_inside, read_depth, read_image, read_numbers
+from locus.scenes.files import frame_name, names_file, path_inside, read_depth, read_image, read_numbers
 from locus.scenes.formats.intrinsics import camera_from_opencv
 from locus.scenes.lens import Lens
 from locus.scenes.scene import Convention, FileSource, Scene
@@ -70,7 +70,7 @@ def read_list(path: Path, columns: int, skipped: dict[str, str]) -> tuple[Float[
             time = float(fields[0])
         except ValueError:
             time = np.nan
-        if not np.isfinite(time) or len(fields) < 1 + columns:
+        if not np.isfinite(time) or len(fields) < 1 + columns or not names_file(fields[1]):
             raise SceneError(f"{path}, line {number}: expected a time and {columns} more columns, found {line[:60]!r}")
         if time in entries:
             skipped[f"{path.name} line {number}"] = f"the time {fields[0]} is claimed by an earlier line already"
