@@ -110,13 +110,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = [word for word in words if word != "--debug"]
     try:
         return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="locus", description=DESCRIPTION, args=words)
-    except LocusError as error:
-        if debug:
-            raise
-        Console(stderr=True, soft_wrap=True).print(f"[red]locus:[/red] {escape(str(error))}", highlight=False)
-        return 2
     except KeyboardInterrupt:
+        return _fail("stopped", 130)
+    except Exception as error:
         if debug:
             raise
-        Console(stderr=True).print("Stopped.")
-        return 130
+        if isinstance(error, LocusError):
+            return _fail(str(error))
+        if isinstance(error, OSError):
+            return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return _fail(f"this is a bug, please report it with what --debug adds: {type(error).__name__}: {error}")
+
+
+def _fail(sentence: str, code: int = 2) -> int:
+    Console(stderr=True, soft_wrap=True).print(f"[red]locus:[/red] {escape(sentence)}", highlight=False)
+    return code

@@ -3,6 +3,8 @@
 import json
 import os
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int32, Num, UInt8
 from numpy import ndarray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from locus.errors import LocusError, SceneError
 
@@ -18,45 +20,37 @@ from locus.errors import LocusError, SceneError
 MAX_PIXELS = 100_000_000
 
 
-class _Opened:
-    """An image file opened with its header checked; errors of the decoder become sentences about the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> Image.Image:
-        if not self.path.is_file():
-            raise LocusError(f"{self.path} is missing")
+@contextmanager
+def _opened(path: Path) -> Generator[Image.Image, None, None]:
+    """An image file with its header checked; whatever its decoder says becomes a sentence about the file."""
+    if not path.is_file():
+        raise LocusError(f"{path} is missing")
+    too_large = f"{path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
+            image = Image.open(path)
+    except Image.DecompressionBombError:
+        raise LocusError(too_large) from None
+    except Exception as error:  # Pillow's decoders raise nearly anything on files that are not what they say
+        raise LocusError(f"{path} is not an image that can be read ({error})") from None
+    with image:
+        if image.width * image.height > MAX_PIXELS:
+            raise LocusError(too_large)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-                self.image = Image.open(self.path)
-        except Image.DecompressionBombError:
-            raise LocusError(self._too_large()) from None
-        except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
-            raise LocusError(f"{self.path} is not an image that can be read ({error})") from None
-        if self.image.width * self.image.height > MAX_PIXELS:
-            self.image.close()
-            raise LocusError(self._too_large())
-        return self.image
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self.image.close()
-        if isinstance(error, (OSError, ValueError, SyntaxError, EOFError)):
-            raise LocusError(f"{self.path} is damaged or cut short ({error})") from None
-
-    def _too_large(self) -> str:
-        return f"{self.path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
+            yield image
+        except Exception as error:  # likewise, when the pixels are read
+            raise LocusError(f"{path} is damaged or cut short ({error})") from None
 
 
 def image_size(path: Path) -> tuple[int, int]:
     """(width, height) from the header alone."""
-    with _Opened(path) as image:
+    with _opened(path) as image:
         return image.size
 
 
 def read_image(path: Path) -> UInt8[ndarray, "h w 3"]:
-    with _Opened(path) as image:
+    with _opened(path) as image:
         if image.mode.startswith("I"):  # 16-bit grey; Pillow's own conversion would clip it
             grey = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)
             return np.repeat(grey[..., None], 3, axis=-1)
@@ -67,7 +61,7 @@ def read_depth(path: Path) -> Num[ndarray, "h w"]:
     """A depth map as stored: a one-channel PNG or TIFF, or an .npy array. 65535 in 16 bits means unknown: 0 here."""
     if path.suffix == ".npy":
         return _read_npy(path)
-    with _Opened(path) as image:
+    with _opened(path) as image:
         depth = np.asarray(image)
     if depth.ndim != 2:
         raise LocusError(f"{path} has {depth.shape[2]} channels; a depth map has one")
@@ -89,7 +83,7 @@ def _read_npy(path: Path) -> Num[ndarray, "h w"]:
 
 def read_labels(path: Path) -> Int32[ndarray, "h w"]:
     """A label map: one channel of 8- or 16-bit ids."""
-    with _Opened(path) as image:
+    with _opened(path) as image:
         labels = np.asarray(image)
     if labels.ndim != 2 or labels.dtype.kind not in "iu":
         raise LocusError(f"{path} is not a label map: it needs one channel of integers")

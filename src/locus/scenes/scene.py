@@ -6,7 +6,8 @@ out arrays in the project's own conventions; nothing is read from disk until it 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -84,7 +85,7 @@ class Convention:
         return stored.swapped() if self.intrinsics == "swapped" else stored
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source(ABC):
     """One frame as its format stores it. A reader subclasses this; methods read when called and keep nothing.
 
@@ -122,7 +123,7 @@ class Source(ABC):
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileSource(Source):
     """A frame whose image is a file."""
 
@@ -207,24 +208,13 @@ class Frame:
         x = ((np.arange(width) + 0.5) * columns / width).astype(int)
         return values[np.ix_(y, x)]
 
-    def _named(self) -> "_NamedErrors":
-        return _NamedErrors(self.name)
-
-
-@dataclass(frozen=True)
-class _NamedErrors:
-    """Turns an error met while reading a frame into a FrameError that says which frame."""
-
-    frame: str
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, FrameError):
-            return
-        if isinstance(error, LocusError):
-            raise FrameError(f"frame {self.frame}: {error}") from error
+    @contextmanager
+    def _named(self) -> Generator[None, None, None]:
+        """Errors met inside say which frame they are about."""
+        try:
+            yield
+        except LocusError as error:
+            raise FrameError(f"frame {self.name}: {error}") from error
 
 
 def check_aspect(a: tuple[int, int], b: tuple[int, int], what_a: str, what_b: str) -> None:
@@ -236,7 +226,7 @@ def check_aspect(a: tuple[int, int], b: tuple[int, int], what_a: str, what_b: st
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scene(Sequence[Frame]):
     """Frames of one world. `scene[i]` is a Frame, `scene[a:b]` a Scene; a frame's data live as long as the Frame."""
 

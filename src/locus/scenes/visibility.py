@@ -34,7 +34,8 @@ class FrameGeometry:
 
     @classmethod
     def of(cls, frame: Frame, grid: tuple[int, int] = GRID) -> "FrameGeometry":
-        points, valid = patch_points(frame, grid)
+        rows, columns = min(grid[0], frame.camera.height), min(grid[1], frame.camera.width)
+        points, valid = patch_points(frame, (rows, columns))
         depth, camera = thinned(frame.depth, frame.camera)
         return cls(points[valid].astype(np.float32), depth, camera, frame.world_from_camera)
 

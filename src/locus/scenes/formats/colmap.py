@@ -83,7 +83,7 @@ def model_lens(camera: Any) -> Lens:
     return Lens(*(float(camera.params[i]) for i in MODELS[camera.model_name][4:]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ColmapFrame(FileSource):
     depth_path: Path
     intrinsics: Camera

@@ -65,7 +65,7 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
     return Scene(files[0].stem, "matterport", sources, CONVENTION, classes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MatterportFrame(FileSource):
     depth_path: Path
     world_from_camera: Float[ndarray, "4 4"]

@@ -69,7 +69,7 @@ def read_classes(entries: Any, file: Path) -> tuple[LabelClass, ...]:
     return classes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TransformsFrame(FileSource):
     paths: dict[str, Path]
     common: dict[str, Any]

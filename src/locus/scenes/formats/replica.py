@@ -46,7 +46,7 @@ def read_parameters(path: Path) -> tuple[Camera, float]:
     return Camera(*size, fx, fy, cx + 0.5, cy + 0.5), scale
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReplicaFrame(FileSource):
     intrinsics: Camera
     world_from_camera: Float[ndarray, "4 4"]

@@ -58,7 +58,7 @@ def read_table(path: Path) -> tuple[Int32[ndarray, "ids"], tuple[LabelClass, ...
     return nyu40_of, tuple(LabelClass(i, names[i], class_kind(names[i])) for i in sorted(names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScanNetFrame(FileSource):
     root: Path
     table: Path | None

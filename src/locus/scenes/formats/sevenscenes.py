@@ -40,7 +40,7 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
     return Scene(path.name, "7scenes", sources)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SevenScenesFrame(FileSource):
     stem: Path
     intrinsics: Path | None

@@ -47,7 +47,7 @@ def by_view(path: Path, folders: tuple[str, ...]) -> dict[str, Path]:
     return {file.stem.split("_domain_")[0]: file for file in files}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TaskonomyFrame(FileSource):
     depth_path: Path
     pose_path: Path

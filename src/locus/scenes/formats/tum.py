@@ -143,7 +143,7 @@ def read_calibration(path: Path) -> tuple[float, ...] | Path:
     return BENCHMARK[found[1]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TumFrame(FileSource):
     depth_path: Path
     world_from_camera: Float[ndarray, "4 4"]
