@@ -29,7 +29,7 @@ def test_convert_writes_a_folder_that_loads(capsys, tmp_path):
     layouts.tum(tmp_path, room.shots(3))
     out = tmp_path / "native"
     assert main(["convert", str(tmp_path), "--out", str(out)]) == 0
-    assert "Wrote 3 frames" in " ".join(capsys.readouterr().out.split())
+    assert "Wrote 3 of 3 frames" in " ".join(capsys.readouterr().out.split())
     assert len(locus.load_scene(out)) == 3
     assert main(["convert", str(tmp_path), "--out", str(out)]) == 2
     assert "exists already" in capsys.readouterr().err

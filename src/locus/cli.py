@@ -1,6 +1,7 @@
 """The `locus` command: one verb per job, nothing but wiring."""
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +73,6 @@ def inspect(scene: SceneOptions, page: Path | None = None) -> int:
 
     loaded = scene.load()
     inspection = inspect_scene(loaded, progress=True)
-    written = write_page(inspection, page or Path(f"inspect-{loaded.name}.html"))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="cyan", no_wrap=True)
     for subject, sentence in inspection.facts():
@@ -81,6 +81,7 @@ def inspect(scene: SceneOptions, page: Path | None = None) -> int:
     console.print(f"[bold]{escape(loaded.name)}[/bold]")
     console.print(table)
     console.print(f"[bold {'green' if inspection.sound else 'red'}]{escape(inspection.verdict)}[/]")
+    written = write_page(inspection, page or Path(f"inspect-{loaded.name}.html"))
     console.print(f"Pictures: {escape(str(written))}")
     return 0 if inspection.sound else 1
 
@@ -96,7 +97,7 @@ def convert(scene: SceneOptions, out: Path) -> int:
 
     loaded = scene.load()
     written = export(loaded, out, progress=True)
-    Console().print(f"Wrote {len(loaded)} frames to {escape(str(written))}")
+    Console().print(f"Wrote {len(load_scene(written))} of {len(loaded)} frames to {escape(str(written))}")
     return 0
 
 
@@ -109,7 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
-        return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="locus", description=DESCRIPTION, args=words)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn  # ty: ignore[invalid-assignment]
+            return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="locus", description=DESCRIPTION, args=words)
     except KeyboardInterrupt:
         return _fail("stopped", 130)
     except Exception as error:
@@ -120,6 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError):
             return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return _fail(f"this is a bug, please report it with what --debug adds: {type(error).__name__}: {error}")
+
+
+def _warn(message: Warning | str, *where: object) -> None:
+    _fail(f"warning: {message}")
 
 
 def _fail(sentence: str, code: int = 2) -> int:

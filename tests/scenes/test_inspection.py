@@ -177,6 +177,43 @@ def test_frames_that_share_nothing_leave_it_open(room_folder, tmp_path):
     assert one.verdict.startswith("Cannot tell")
 
 
+def test_a_camera_that_stands_still_leaves_it_open(room_folder, tmp_path):
+    def still(content, folder):
+        content["frames"] = [content["frames"][0] | {"file_path": f["file_path"]} for f in content["frames"]]
+
+    inspection = inspect(locus.load_scene(broken_copy(room_folder, tmp_path / "b", still), allow_outside=True))
+    assert inspection.verdict.startswith("Cannot tell")
+
+
+def test_what_the_frames_cannot_tell_is_said(tmp_path):
+    """A camera that only turns says nothing about the depth's unit."""
+    poses = [room.look((0.2, 1.1, 1.5), (1.2 * np.cos(a), -1.2 * np.sin(a), 0.6)) for a in np.linspace(0, 3, 12)]
+    layouts.nerfstudio(tmp_path, [room.shoot(f"{k:03d}", pose) for k, pose in enumerate(poses)])
+    inspection = inspect(locus.load_scene(tmp_path))
+    assert inspection.sound
+    assert "depth_scale" in inspection.diagnosis.undecided
+    assert "moves too little to check this" in inspection.verdict
+    assert "depth scale" in inspection.verdict
+
+
+@pytest.mark.parametrize("frames", [5, 10, 20])
+@pytest.mark.parametrize("name", ["hololens", "tum/rgbd_dataset_freiburg1_xyz", "tum/rgbd_dataset_freiburg1_desk"])
+def test_few_frames_of_sound_data_get_no_repair(name, frames, real_data):
+    scene = locus.load_scene(real_data / name)
+    for start in (0, len(scene) // 2):
+        assert inspect(scene[start : start + frames]).repair == {}
+
+
+def test_one_wrong_pose_among_many_is_named_and_no_other(real_data, tmp_path):
+    def move(content, folder):
+        content["frames"][20]["transform_matrix"][0][3] += 1.2
+
+    folder = broken_copy(real_data / "hololens", tmp_path / "moved", move, step=2)
+    inspection = inspect(locus.load_scene(folder, allow_outside=True))
+    assert inspection.sound
+    assert list(inspection.odd_frames()) == [inspection.scene[20].name]
+
+
 def test_odd_frames_are_named(tmp_path):
     shots = room.shots(16)
     layouts.nerfstudio(tmp_path, shots)

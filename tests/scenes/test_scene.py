@@ -284,7 +284,7 @@ def test_depth_that_is_not_a_number_or_saturated_is_unknown(folder, shots):
 
 def test_a_colour_image_is_no_depth_map(folder, shots):
     layouts.save(folder / "depth/000000.png", shots[0].image)
-    with pytest.raises(FrameError, match="3 channels"):
+    with pytest.raises(FrameError, match="mode RGB; a depth map has one channel"):
         locus.load_scene(folder)[0].depth  # noqa: B018
 
 
@@ -299,10 +299,31 @@ def test_reading_options_apply(folder, shots):
         locus.load_scene(folder, depth_scale=0)
 
 
-def test_export_is_whole_or_not_at_all(folder, tmp_path):
+def test_export_leaves_out_unreadable_frames_and_names_them(folder, tmp_path):
     scene = locus.load_scene(folder)
     (folder / "images/000005.png").unlink()
-    with pytest.raises(FrameError, match="000005"):
+    (folder / "depth/000006.png").unlink()
+    with pytest.warns(UserWarning, match=r"2 frames.*000005"):
+        export(scene, tmp_path / "out")
+    again = locus.load_scene(tmp_path / "out")
+    assert [frame.name for frame in again] == ["000000", "000001", "000002", "000003", "000004", "000007"]
+    assert not (tmp_path / "out/images/000006.png").exists()
+    with pytest.raises(SceneError, match=r"no frame to write.*000005"):
+        export(scene[5:7], tmp_path / "none")
+
+
+def test_an_interrupted_export_leaves_nothing_behind(folder, tmp_path, monkeypatch):
+    scene = locus.load_scene(folder)
+    original, calls = Image.Image.save, []
+
+    def interrupt(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(Image.Image, "save", interrupt)
+    with pytest.raises(KeyboardInterrupt):
         export(scene, tmp_path / "out")
     assert [p.name for p in tmp_path.iterdir()] == ["room"]
     (tmp_path / "taken").mkdir()
@@ -336,3 +357,121 @@ def test_a_scene_without_a_readable_frame_is_an_error_that_says_why(folder):
         file.unlink()
     with pytest.raises(SceneError, match=re.compile("none of the 8 frames.*missing")):
         inspect(locus.load_scene(folder))
+
+
+def test_an_empty_slice_cannot_be_inspected_or_written(folder, tmp_path):
+    nothing = locus.load_scene(folder)[1:1]
+    with pytest.raises(SceneError, match="no frames"):
+        inspect(nothing)
+    with pytest.raises(SceneError, match="no frame"):
+        export(nothing, tmp_path / "out")
+
+
+@pytest.mark.parametrize("option", [{"axes": "blender"}, {"pose": "c2w"}, {"rotation": "yes"}])
+def test_conventions_that_do_not_exist_are_refused(option):
+    # Past the type checker that the tests switch on, as a user's own code is.
+    convention = object.__new__(Convention)
+    convention.__dict__.update(Convention().__dict__ | option)
+    with pytest.raises(LocusError, match=f"{next(iter(option))} must be .* or "):
+        convention.__post_init__()
+
+
+@pytest.mark.parametrize("mode", ["P", "1"])
+def test_palettes_and_bits_are_no_depth(folder, mode):
+    file = folder / "depth/000000.png"
+    Image.open(file).convert("L").convert(mode).save(file)
+    with pytest.raises(FrameError, match="one channel of numbers"):
+        locus.load_scene(folder)[0].depth  # noqa: B018
+
+
+def test_replica_frames_are_posed_by_their_number_not_their_place(tmp_path, shots):
+    root = tmp_path / "replica"
+    layouts.replica(root, shots)
+    for k in (1, 3):
+        (root / f"results/frame{k:06d}.jpg").unlink()
+    layouts.save(root / "results/frame000099.jpg", shots[0].image)
+    scene = locus.load_scene(root)
+    assert len(scene) == 6
+    np.testing.assert_allclose(scene[1].world_from_camera, shots[2].world_from_camera)
+    assert scene.skipped == {"frame000099": "traj.txt has no line for it"}
+
+
+@pytest.mark.parametrize("factor", [0.8, 2.0])
+def test_scannet_colour_resized_after_its_calibration_is_refused(tmp_path, shots, factor):
+    root = tmp_path / "scannet"
+    layouts.scannet(root, shots[:1])
+    size = (int(room.WIDTH * factor), int(room.HEIGHT * factor))
+    Image.fromarray(shots[0].image).resize(size).save(root / "color/0.jpg")
+    with pytest.raises(FrameError, match="intrinsic_color"):
+        locus.load_scene(root)[0].camera  # noqa: B018
+
+
+def test_colmap_depth_of_two_kinds_is_refused_and_one_kind_sets_the_unit(tmp_path, shots):
+    import shutil
+
+    layouts.colmap(tmp_path, shots)
+    shutil.rmtree(tmp_path / "stereo")
+    (tmp_path / "depth").mkdir()
+    for shot in shots[1:]:
+        np.save(tmp_path / f"depth/{shot.name}.npy", shot.depth.astype(np.float32))
+    scene = locus.load_scene(tmp_path)
+    np.testing.assert_allclose(scene[1].depth, shots[1].depth, rtol=1e-6)
+    with pytest.raises(FrameError, match="missing"):
+        scene[0].depth  # noqa: B018
+    layouts.save_depth(tmp_path / f"depth/{shots[0].name}.png", shots[0].depth, 1000)
+    with pytest.raises(SceneError, match=r"both .png and .npy"):
+        locus.load_scene(tmp_path)
+
+
+def test_a_damaged_binary_colmap_model_is_refused_before_it_is_read(tmp_path, shots):
+    import pycolmap
+
+    layouts.colmap(tmp_path, shots)
+    model = tmp_path / "sparse/0"
+    pycolmap.Reconstruction(str(model)).write_binary(str(model))
+    for file in model.glob("*.txt"):
+        file.unlink()
+    assert len(locus.load_scene(tmp_path)) == len(shots)
+    points = model / "points3D.bin"
+    points.write_bytes((2**59).to_bytes(8, "little") + points.read_bytes()[8:])
+    with pytest.raises(SceneError, match="claims 576460752303423488 entries"):
+        locus.load_scene(tmp_path)
+
+
+def test_matterport_folders_named_in_the_text_stay_inside(tmp_path, shots):
+    layouts.matterport(tmp_path, shots)
+    file = tmp_path / "undistorted_camera_parameters/house.conf"
+    text = file.read_text()
+    for outside in ("../elsewhere", "/etc", ".."):
+        file.write_text(text.replace("undistorted_depth_images", outside))
+        with pytest.raises(SceneError, match="not the name of a folder"):
+            locus.load_scene(tmp_path)
+
+
+def test_unreadable_labels_do_not_hide_sound_geometry(folder, shots):
+    layouts.save(folder / "semantic/a.png", shots[0].image)
+    edit(folder, lambda content: content["frames"][0].update(semantic_file_path="semantic/a.png"))
+    inspection = inspect(locus.load_scene(folder))
+    assert inspection.sound
+    assert set(inspection.unlabelled) == {"000000"}
+    assert "label map" in dict(inspection.facts())["labels"]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3000, 1), (1, 3000), (30, 5)])
+def test_images_of_odd_sizes_are_inspected_without_a_repair_made_up(tmp_path, size):
+    from locus.scenes.inspection_page import render_page
+
+    width, height = size
+    frames = []
+    for k in range(4):
+        layouts.save(tmp_path / f"images/{k}.png", np.full((height, width, 3), 40 * k, np.uint8))
+        layouts.save(tmp_path / f"depth/{k}.png", np.full((height, width), 1000, np.uint16))
+        matrix = np.eye(4)
+        matrix[0, 3] = 0.1 * k
+        frames.append({"file_path": f"images/{k}.png", "depth_file_path": f"depth/{k}.png"})
+        frames[-1]["transform_matrix"] = matrix.tolist()
+    (tmp_path / "transforms.json").write_text(json.dumps({"fl_x": 30, "frames": frames}))
+    inspection = inspect(locus.load_scene(tmp_path))
+    assert inspection.repair == {}
+    assert "nan" not in inspection.verdict
+    assert len(render_page(inspection)) < 5_000_000

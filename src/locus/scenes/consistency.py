@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import get_args, get_type_hints
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Bool, Float32, Int
 from numpy import ndarray
 
 from locus.geometry import invert
-from locus.scenes.scene import Convention
+from locus.scenes.scene import CHOICES, Convention
 from locus.scenes.visibility import FrameGeometry
 
 PAIRS = 400
@@ -27,6 +26,10 @@ FAR_BETTER = 1.2  # a repair must make this many times as many points agree
 SOUND = 0.85  # of the points that land on or before a surface, this share must lie on it
 PLAUSIBLE = 0.7  # the same for a repair to be named at all: wrong conventions stay below a half
 ENOUGH = 0.01  # of all points carried must agree under some convention, or nothing can be said
+FEWEST_PIXELS = 50  # with known depth, for a frame to say anything
+PARTNERS = 6  # frames that one frame is compared with, to see whether it is odd,
+FEWEST_PARTNERS = 3  # of which so many must show at least
+FEWEST_LANDED = 20  # of its pixels
 KNOWN_SCALES = (1.0, 100.0, 256.0, 512.0, 1000.0, 4000.0, 5000.0, 6553.5, 10000.0)
 COARSE_SCALES = np.geomspace(1e-4, 1e4, 73)  # steps of 1.29
 FINE_STEPS = np.geomspace(0.8, 1.25, 31)  # around the best coarse scale, steps of 1.5 %
@@ -55,12 +58,15 @@ class Diagnosis:
     repair: Convention | None
     """The convention to read it with instead; None where the one in use is as good as any."""
     repaired: Agreement | None
-    per_frame: Float32[ndarray, "f"]
-    """Consistency of each frame with the others, as read; NaN where nothing lands."""
+    undecided: tuple[str, ...]
+    """Fields of the convention that these frames cannot tell: changed, as many points would agree."""
+    points: int
+    """How many were carried."""
 
     @property
     def conclusive(self) -> bool:
-        return max(self.as_read.agree, self.repaired.agree if self.repaired else 0.0) >= ENOUGH
+        most = max(self.as_read.agree, self.repaired.agree if self.repaired else 0.0)
+        return most >= ENOUGH and not {"pose", "axes", "rotation"} <= set(self.undecided)
 
     @property
     def sound(self) -> bool:
@@ -70,14 +76,38 @@ class Diagnosis:
 def diagnose(geometries: Sequence[FrameGeometry], convention: Convention) -> Diagnosis:
     """Compare the frames as read by `convention` with every combination of the usual mistakes."""
     carried = Carried(geometries, convention)
-    as_read, per_frame = carried.agreement(convention, NEAR)
+    as_read = carried.agreement(convention, NEAR)
     best = _best_convention(carried, convention)
+    repaired = carried.agreement(best, NEAR)
+    close, close_repaired = (carried.agreement(c, CLOSE).consistency for c in (convention, best))
+    undecided = _undecided(carried, best)
+    # Not the best of many wrong ones; nor one that only makes more of the same land; nor one where the change could as
+    # well be another.
+    if repaired.consistency < PLAUSIBLE or close >= 0.95 * close_repaired or _changed(best, convention) & {*undecided}:
+        best, undecided = convention, _undecided(carried, convention)
+    points = len(carried.pairs) * PIXELS
     if best == convention:
-        return Diagnosis(as_read, None, None, per_frame)
-    repaired = carried.agreement(best, NEAR)[0]
-    if repaired.consistency < PLAUSIBLE:  # the best of many wrong ones
-        return Diagnosis(as_read, None, None, per_frame)
-    return Diagnosis(as_read, best, repaired, per_frame)
+        return Diagnosis(as_read, None, None, undecided, points)
+    return Diagnosis(as_read, best, repaired, undecided, points)
+
+
+def consistency_of_frames(
+    geometries: Sequence[FrameGeometry], overlap: Float32[ndarray, "f f"], convention: Convention
+) -> Float32[ndarray, "f"]:
+    """How consistent each frame is with those that see most of it, both ways; NaN where too little lands to say."""
+    carried = Carried(geometries, convention)
+    partners = min(PARTNERS, len(geometries) - 1)
+    if partners < FEWEST_PARTNERS:
+        return np.full(len(geometries), np.nan, np.float32)
+    others = np.where(np.eye(len(geometries), dtype=bool), -1, overlap)
+    a = np.repeat(np.arange(len(geometries)), partners)
+    b = np.argsort(-others, axis=1)[:, :partners].ravel()
+    carried.pairs = np.concatenate([np.stack([a, b], axis=-1), np.stack([b, a], axis=-1)])
+    agree, before, _ = carried.landings(convention, NEAR)
+    agree, before = (x.sum(axis=1).reshape(2, -1, partners).sum(axis=0) for x in (agree, before))
+    enough = (agree + before >= FEWEST_LANDED).sum(axis=1) >= FEWEST_PARTNERS
+    landed = (agree + before).sum(axis=1)
+    return np.where(enough, agree.sum(axis=1) / np.maximum(landed, 1), np.nan).astype(np.float32)
 
 
 def _best_convention(carried: "Carried", convention: Convention) -> Convention:
@@ -92,25 +122,33 @@ def _best_convention(carried: "Carried", convention: Convention) -> Convention:
     contenders = [_refined(carried, candidate, convention) for candidate in coarse[:4]] + list(_turned(convention))
     support = {candidate: carried.support(candidate) for candidate in contenders}
     best = max(support.values())
-    good = [candidate for candidate in support if support[candidate] >= 0.97 * best]
-    chosen = min(good, key=lambda candidate: _changes(candidate, convention))
-    if best >= ENOUGH / 2 and support[chosen] >= FAR_BETTER * support[convention]:
-        return chosen
-    return convention
+    if best < ENOUGH / 2 or FAR_BETTER * support[convention] > best:
+        return convention
+    good = [candidate for candidate in support if FAR_BETTER * support[candidate] > best]
+    return min(good, key=lambda candidate: (len(_changed(candidate, convention)), -support[candidate]))
+
+
+def _undecided(carried: "Carried", convention: Convention) -> tuple[str, ...]:
+    """The fields of which a single change, or another depth scale, would leave as many points agreeing."""
+    support = carried.support(convention)
+    if not support:
+        return ()
+    alternatives = [(n, replace(convention, **{n: v})) for n, values in CHOICES.items() for v in values]
+    scales = (convention.depth_scale * factor for factor in (0.5, 0.7, 1.4, 2.0))
+    alternatives += [("depth_scale", replace(convention, depth_scale=scale)) for scale in scales]
+    matching = {n for n, other in alternatives if other != convention and carried.support(other) >= 0.9 * support}
+    return tuple(name for name in (*CHOICES, "depth_scale") if name in matching)
 
 
 def _turned(convention: Convention) -> Iterator[Convention]:
     """Every reading of the same numbers, the present one first; the depth's unit stays."""
-    hints = get_type_hints(Convention)
-    fields = ("pose", "axes", "rotation", "intrinsics")
-    choices = [sorted(get_args(hints[field]), key=lambda v, f=field: v != getattr(convention, f)) for field in fields]
+    choices = [sorted(values, key=lambda v, f=field: v != getattr(convention, f)) for field, values in CHOICES.items()]
     for values in product(*choices):
-        yield replace(convention, **dict(zip(fields, values, strict=True)))
+        yield replace(convention, **dict(zip(CHOICES, values, strict=True)))
 
 
-def _changes(candidate: Convention, convention: Convention) -> int:
-    fields = ("pose", "axes", "rotation", "intrinsics", "depth_scale")
-    return sum(getattr(candidate, field) != getattr(convention, field) for field in fields)
+def _changed(a: Convention, b: Convention) -> set[str]:
+    return {field for field in (*CHOICES, "depth_scale") if getattr(a, field) != getattr(b, field)}
 
 
 def _refined(carried: "Carried", candidate: Convention, convention: Convention) -> Convention:
@@ -120,7 +158,7 @@ def _refined(carried: "Carried", candidate: Convention, convention: Convention) 
     best = int(np.argmax(support))
     for scale in (convention.depth_scale, *KNOWN_SCALES):
         usual = replace(candidate, depth_scale=scale)
-        if abs(scale / options[best].depth_scale - 1) < 0.1 and carried.support(usual) >= 0.93 * support[best]:
+        if abs(scale / options[best].depth_scale - 1) < 0.15 and carried.support(usual) >= 0.9 * support[best]:
             return usual
     return replace(options[best], depth_scale=float(f"{options[best].depth_scale:.3g}"))
 
@@ -138,7 +176,7 @@ class Carried:
         for index, geometry in enumerate(geometries):
             self.depth[index, : geometry.depth.shape[0], : geometry.depth.shape[1]] = geometry.depth
             known = np.argwhere(geometry.depth > 0)[:, ::-1]
-            if len(known):
+            if len(known) >= FEWEST_PIXELS:
                 self.pixels[index] = known[random.integers(len(known), size=PIXELS)]
         self.sizes = np.array([g.depth.shape[::-1] for g in geometries], np.float32).reshape(-1, 2)
         cameras = [convention.camera(g.camera) for g in geometries]  # swapping twice gives back what was stored
@@ -155,24 +193,25 @@ class Carried:
 
     def support(self, convention: Convention) -> float:
         """The share of all points that agree closely: what the right convention makes largest."""
-        return self.agreement(convention, CLOSE)[0].agree
+        return self.agreement(convention, CLOSE).agree
 
-    def agreement(self, convention: Convention, tolerance: float) -> tuple[Agreement, Float32[ndarray, "f"]]:
-        """What becomes of the points under a convention, and the consistency of each frame's own points."""
+    def agreement(self, convention: Convention, tolerance: float) -> Agreement:
+        """What becomes of the points under a convention."""
         if not len(self.pairs):
-            return Agreement(0.0, 0.0, 0.0), np.full(len(self.depth), np.nan, np.float32)
+            return Agreement(0.0, 0.0, 0.0)
+        return Agreement(*(float(which.mean()) for which in self.landings(convention, tolerance)))
+
+    def landings(
+        self, convention: Convention, tolerance: float
+    ) -> tuple[Bool[ndarray, "p n"], Bool[ndarray, "p n"], Bool[ndarray, "p n"]]:
+        """Which points agree, hang in the air before a surface, or lie behind one."""
         a, b = self.pairs.T
-        z, surface = self._land(convention, a, b)
-        landed = (z > 0) & (surface > 0)
-        off = (z - surface) / np.where(landed, surface, 1.0)
-        agree = landed & (np.abs(off) <= tolerance)
-        before = landed & (off < -tolerance)
-        result = Agreement(float(agree.mean()), float(before.mean()), float((landed & (off > tolerance)).mean()))
-        frames = len(self.depth)
-        good = np.bincount(a, agree.sum(axis=1), frames)
-        bad = np.bincount(a, before.sum(axis=1), frames)
-        with np.errstate(invalid="ignore"):
-            return result, (good / (good + bad)).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd conventions give absurd numbers
+            z, surface = self._land(convention, a, b)
+            landed = (z > 0) & (surface > 0)
+            off = (z - surface) / np.where(landed, surface, 1.0)
+        agree, before = landed & (np.abs(off) <= tolerance), landed & (off < -tolerance)
+        return agree, before, landed & ~agree & ~before
 
     def _land(
         self, convention: Convention, a: Int[ndarray, "p"], b: Int[ndarray, "p"]

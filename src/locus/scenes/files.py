@@ -62,9 +62,9 @@ def read_depth(path: Path) -> Num[ndarray, "h w"]:
     if path.suffix == ".npy":
         return _read_npy(path)
     with _opened(path) as image:
-        depth = np.asarray(image)
-    if depth.ndim != 2:
-        raise LocusError(f"{path} has {depth.shape[2]} channels; a depth map has one")
+        depth, mode = np.asarray(image), image.mode
+    if mode not in ("L", "I", "F") and not mode.startswith("I;16"):
+        raise LocusError(f"{path} is of Pillow's mode {mode}; a depth map has one channel of numbers")
     return np.where(depth == 65535, np.uint16(0), depth) if depth.dtype == np.uint16 else depth
 
 
@@ -73,10 +73,12 @@ def _read_npy(path: Path) -> Num[ndarray, "h w"]:
         raise LocusError(f"{path} is missing")
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # its header is a Python expression, and may fail like one
         raise LocusError(f"{path} is not an array that can be read ({error})") from None
+    if not isinstance(stored, np.ndarray):
+        raise LocusError(f"{path} is an archive of arrays, not an array")
     depth = stored[..., 0] if stored.ndim == 3 and stored.shape[2] == 1 else stored
-    if depth.ndim != 2 or depth.dtype.kind not in "fiu" or depth.size > MAX_PIXELS:
+    if depth.ndim != 2 or not depth.size or depth.dtype.kind not in "fiu" or depth.size > MAX_PIXELS:
         raise LocusError(f"{path} holds {stored.dtype} {stored.shape}; a depth map is numbers of shape (h, w)")
     return np.array(depth)
 
@@ -115,7 +117,7 @@ def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise SceneError(f"{path} is missing") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -8,13 +8,14 @@ import numpy as np
 from jaxtyping import Float, Float32
 from numpy import ndarray
 
-from locus.errors import FrameError, SceneError
+from locus.errors import FrameError, LocusError, SceneError
 from locus.geometry import Camera
 from locus.progress import track
-from locus.scenes.consistency import PAIRS, PIXELS, SOUND, Diagnosis, diagnose
+from locus.scenes.consistency import SOUND, Diagnosis, consistency_of_frames, diagnose
 from locus.scenes.scene import Convention, Frame, Scene
 from locus.scenes.visibility import GRID, FrameGeometry, each_frame, overlap_of
 
+ODD = 0.75  # a frame less consistent with those that see most of it than this deserves a look
 MOST_COMPARED = 500  # frames compared with each other; more are sampled evenly, so that cost stays linear in the frames
 
 
@@ -43,12 +44,16 @@ class Inspection:
     summaries: Sequence[FrameSummary]
     unreadable: dict[str, str]
     """Frames that could not be read, and why."""
+    unlabelled: dict[str, str]
+    """Frames whose labels alone could not be read, and why."""
     compared: Sequence[int]
     """Which of the summaries were compared with each other."""
     geometries: Sequence[FrameGeometry]
     """Of those."""
     overlap: Float32[ndarray, "c c"]
     diagnosis: Diagnosis
+    frame_consistency: Float32[ndarray, "c"]
+    """Of each compared frame with those that see most of it."""
 
     @property
     def sound(self) -> bool:
@@ -73,7 +78,7 @@ class Inspection:
     def verdict(self) -> str:
         """One sentence: sound or not, why, and what to do."""
         diagnosis = self.diagnosis
-        share = f"{diagnosis.as_read.consistency:.0%}"
+        share = f"{np.nan_to_num(diagnosis.as_read.consistency):.0%}"
         if diagnosis.repair is not None and diagnosis.repaired is not None:
             return (
                 f"Not sound as read: only {share} of the pixels carried between frames land on the surface seen there. "
@@ -82,11 +87,15 @@ class Inspection:
             )
         if not diagnosis.conclusive:
             return (
-                "Cannot tell: too few pixels of one frame land in another. The frames may not overlap, or have too "
-                "little depth; look at the overlap and the pictures."
+                "Cannot tell: too few pixels of one frame land in another, or the camera hardly moves. The frames may "
+                "not overlap, or have too little depth; look at the overlap and the pictures."
             )
         if diagnosis.sound:
-            return f"Sound: {share} of the pixels carried between frames land on the surface seen there."
+            text = f"Sound: {share} of the pixels carried between frames land on the surface seen there."
+            open_questions = [name.replace("_", " ") for name in diagnosis.undecided]
+            if open_questions:
+                text += f" But the camera moves too little to check this: {', '.join(open_questions)}."
+            return text
         return (
             f"Not sound: only {share} of the pixels carried between frames land on the surface seen there (sound data "
             f"reach {SOUND:.0%}), and none of the usual mistakes explains it. Drifting poses, depth that is not "
@@ -103,10 +112,10 @@ class Inspection:
                 odd[summary.name] = "its image is of one colour"
         best = self.best_overlap()
         for place, index in enumerate(self.compared):
-            name, own = self.summaries[index].name, self.diagnosis.per_frame[place]
+            name, own = self.summaries[index].name, self.frame_consistency[place]
             if name in odd:
                 continue
-            if self.sound and own < 0.5:
+            if self.sound and own < ODD:
                 odd[name] = f"only {own:.0%} of its pixels agree with other frames: is its pose wrong?"
             elif self.sound and len(self.compared) == len(self.summaries) and best[place] < 0.05:
                 odd[name] = "no other frame sees any of it"
@@ -116,6 +125,10 @@ class Inspection:
         """For each compared frame, the largest share of it that another one sees."""
         others = np.where(np.eye(len(self.overlap), dtype=bool), 0, self.overlap)
         return others.max(axis=1, initial=0)
+
+    def cloud(self) -> Float32[ndarray, "n 3"]:
+        """The world points of all valid patches of the compared frames."""
+        return np.concatenate([np.empty((0, 3), np.float32), *(geometry.points for geometry in self.geometries)])
 
     def facts(self) -> list[tuple[str, str]]:
         """What there is to know, as (subject, sentence)."""
@@ -144,7 +157,10 @@ class Inspection:
             2 * np.degrees(np.arctan(size / 2 / f)) for size, f in ((wide.width, wide.fx), (wide.height, wide.fy))
         )
         text = " ".join(f"{name} {value}" for name, value in zip(("fx", "fy", "cx", "cy"), shown, strict=True))
-        return text + "; field of view " + " × ".join(f"{angle:.0f}°" for angle in angles)
+        text += "; field of view " + " × ".join(f"{angle:.0f}°" for angle in angles)
+        if max(abs(wide.cx / wide.width - 0.5), abs(wide.cy / wide.height - 0.5)) > 0.1:
+            text += "; the principal point is far off-centre: were images resized or cropped after the calibration?"
+        return text
 
     def _depth(self) -> str:
         depths = np.array([s.depths for s in self.summaries])
@@ -152,7 +168,7 @@ class Inspection:
         if np.isnan(depths).all():
             return "none at all"
         low, middle, high = np.nanmin(depths[:, 0]), np.nanmedian(depths[:, 1]), np.nanmax(depths[:, 2])
-        points = np.mean([len(geometry.points) for geometry in self.geometries]) / (GRID[0] * GRID[1])
+        points = len(self.cloud()) / max(1, len(self.geometries) * GRID[0] * GRID[1])
         return (
             f"{low:.2f} to {high:.2f} m, median {middle:.2f} m; known at {coverage.mean():.0%} of pixels "
             f"({coverage.min():.0%} to {coverage.max():.0%} a frame); {points:.0%} of patches have a 3D point"
@@ -161,7 +177,7 @@ class Inspection:
     def _extent(self) -> str:
         positions = np.array([s.position for s in self.summaries])
         path = np.linalg.norm(np.diff(positions, axis=0), axis=1).sum()
-        cloud = np.concatenate([geometry.points for geometry in self.geometries])
+        cloud = self.cloud()
         if not len(cloud):
             return f"the camera moves {path:.1f} m in all"
         size = " × ".join(f"{side:.1f}" for side in np.percentile(cloud, 99, axis=0) - np.percentile(cloud, 1, axis=0))
@@ -170,42 +186,50 @@ class Inspection:
     def _overlap(self) -> str:
         best = self.best_overlap()
         lonely = int((best < 0.2).sum())
+        if len(best) < 2:
+            return "nothing to compare with"
         text = f"the best other view of a frame shows {np.median(best):.0%} of it (median)"
         return text + f"; {lonely} of {len(best)} frames have no other that shows 20 %"
 
     def _labels(self) -> str:
+        problems = f"; not readable: {_listed(self.unlabelled)}" if self.unlabelled else ""
         total = sum((s.labels for s in self.summaries), Counter())
         if not total:
-            return "none"
+            return "none" + problems
         names = {label.id: label.name for label in self.scene.classes}
         pixels = sum(total.values())
         seen = Counter({names[id]: count for id, count in total.items() if id})
         shown = ", ".join(f"{name} {count / pixels:.0%}" for name, count in seen.most_common(4))
-        return f"{len(seen)} classes seen: {shown} …" if len(seen) > 4 else f"{len(seen)} classes seen: {shown}"
+        return f"{len(seen)} classes seen: {shown}{' …' if len(seen) > 4 else ''}{problems}"
 
     def _consistency(self) -> str:
         a = self.diagnosis.as_read
         return (
-            f"of {min(PAIRS, len(self.compared) * (len(self.compared) - 1)) * PIXELS:,} pixels carried into other "
-            f"frames {a.agree:.0%} land on the surface there, {a.behind:.0%} behind it (hidden), {a.before:.1%} hang "
-            "in the air before it; the rest fall outside or where no depth is known"
+            f"of {self.diagnosis.points:,} pixels carried into other frames {a.agree:.0%} land on the surface there, "
+            f"{a.behind:.0%} behind it (hidden), {a.before:.1%} hang in the air before it; the rest fall outside or "
+            "where no depth is known"
         )
 
 
 def inspect(scene: Scene, progress: bool = False) -> Inspection:
     """Load every frame once and say whether poses, depth and intrinsics fit together, and what else is odd."""
+    if not len(scene):
+        raise SceneError(f"{scene.name} has no frames to inspect")
     kept = set(np.unique(np.linspace(0, len(scene) - 1, min(len(scene), MOST_COMPARED)).round().astype(int)).tolist())
     indices = {source.name: index for index, source in enumerate(scene.sources)}
     summaries: list[FrameSummary] = []
     unreadable: dict[str, str] = {}
+    unlabelled: dict[str, str] = {}
     compared: list[int] = []
     geometries: list[FrameGeometry] = []
     results = each_frame(lambda frame: _look(frame, indices[frame.name] in kept), scene)
     for source, result in zip(scene.sources, track(results, "reading frames", len(scene), progress), strict=True):
-        if isinstance(result, FrameError):
+        if isinstance(result, LocusError):
             unreadable[source.name] = str(result).removeprefix(f"frame {source.name}: ")
             continue
-        summary, geometry = result
+        summary, geometry, label_problem = result
+        if label_problem:
+            unlabelled[source.name] = label_problem.removeprefix(f"frame {source.name}: ")
         if geometry is not None:
             compared.append(len(summaries))
             geometries.append(geometry)
@@ -213,19 +237,32 @@ def inspect(scene: Scene, progress: bool = False) -> Inspection:
     if not summaries:
         name, reason = next(iter(unreadable.items()))
         raise SceneError(f"none of the {len(scene)} frames of {scene.name} can be read; {name}: {reason}")
-    diagnosis = diagnose(geometries, scene.convention)
-    return Inspection(scene, summaries, unreadable, compared, geometries, overlap_of(geometries), diagnosis)
+    return Inspection(
+        scene=scene,
+        summaries=summaries,
+        unreadable=unreadable,
+        unlabelled=unlabelled,
+        compared=compared,
+        geometries=geometries,
+        overlap=(shares := overlap_of(geometries)),
+        diagnosis=diagnose(geometries, scene.convention),
+        frame_consistency=consistency_of_frames(geometries, shares, scene.convention),
+    )
 
 
-def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometry | None]:
+def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometry | None, str]:
+    """What there is to keep of a frame, and what is wrong with its labels, if anything."""
     depth = frame.depth
     known = depth[depth > 0]
     depths = np.percentile(known, (5, 50, 95)) if known.size else np.full(3, np.nan)
-    labels = Counter[int]()
-    if frame.semantic is not None:
-        ids, counts = np.unique(frame.semantic, return_counts=True)
-        labels = Counter(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
-    frame.instance  # noqa: B018  read for its errors
+    labels, label_problem = Counter[int](), ""
+    try:
+        frame.instance  # noqa: B018  read for its errors
+        if frame.semantic is not None:
+            ids, counts = np.unique(frame.semantic, return_counts=True)
+            labels = Counter(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
+    except FrameError as error:
+        label_problem = str(error)
     summary = FrameSummary(
         name=frame.name,
         camera=frame.camera,
@@ -235,7 +272,7 @@ def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometr
         contrast=float(frame.image.std()),
         labels=labels,
     )
-    return summary, FrameGeometry.of(frame) if keep_geometry else None
+    return summary, FrameGeometry.of(frame) if keep_geometry else None, label_problem
 
 
 def _differences(a: Convention, b: Convention) -> dict[str, str | float]:

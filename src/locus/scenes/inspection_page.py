@@ -99,7 +99,9 @@ def _pairs(inspection: Inspection) -> list[tuple[int, int]]:
 
 
 def _overview_section(inspection: Inspection) -> str:
-    points = np.concatenate([g.points for g in inspection.geometries]).astype(np.float64)
+    if not inspection.geometries:
+        return ""
+    points = inspection.cloud().astype(np.float64)
     plan, metres = plan_picture(points, np.array([g.world_from_camera for g in inspection.geometries]))
     return (
         "<h2>Overlap and plan</h2>"
@@ -144,6 +146,7 @@ def _problems_section(inspection: Inspection) -> str:
     lists = (
         ("Skipped when opened", inspection.scene.skipped),
         ("Unreadable frames", inspection.unreadable),
+        ("Unreadable labels", inspection.unlabelled),
         ("Odd frames", inspection.odd_frames()),
     )
     parts = []

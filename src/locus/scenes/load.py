@@ -1,12 +1,13 @@
 """`load_scene`: from a path to a Scene, whatever the format."""
 
+import os
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Literal
 
 from locus.errors import SceneError
-from locus.scenes.formats import READERS
+from locus.scenes.formats import READERS, nerfstudio
 from locus.scenes.scene import Scene, Source
 
 
@@ -27,12 +28,12 @@ def load_scene(
     meant where that is not what the format says (`locus inspect` finds out): see `locus.scenes.Convention`.
     `allow_outside` lets the scene name files outside its own folder.
     """
-    path = Path(path)
-    if path.is_file():  # people also point at the transforms.json itself
+    path = Path(os.path.abspath(path))  # noqa: PTH100  names `..` but leaves links their own name
+    if path.is_file() and path.name == nerfstudio.FILE:  # people also point at the file itself
         path = path.parent
     if not path.is_dir():
-        raise SceneError(f"{path} does not exist")
-    scene = READERS[_checked(format, path)].read(path.absolute(), allow_outside)
+        raise SceneError(f"{path} is a file, not a scene's folder" if path.exists() else f"{path} does not exist")
+    scene = READERS[_checked(format, path)].read(path, allow_outside)
     given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}
     convention = replace(scene.convention, **{key: value for key, value in given.items() if value is not None})
     sources, skipped = _distinct(scene.sources, dict(scene.skipped))

@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,7 +14,7 @@ from jaxtyping import Num
 from numpy import ndarray
 from PIL import Image
 
-from locus.errors import LocusError, SceneError
+from locus.errors import FrameError, LocusError, SceneError
 from locus.geometry import OPENGL_FROM_OPENCV
 from locus.progress import track
 from locus.scenes.formats.nerfstudio import FILE
@@ -24,7 +25,10 @@ LARGEST = 65534  # in 16 bits; 65535 means unknown to many readers
 
 
 def export(scene: Scene, path: str | PathLike[str], progress: bool = False) -> Path:
-    """Write `scene` to the new folder `path`, whole or not at all; `load_scene` reads it back as it was.
+    """Write `scene` to the new folder `path`; `load_scene` reads it back as it was.
+
+    Frames that cannot be read are left out, with a warning that counts and names them. An interruption, or an error of
+    any other kind, leaves nothing behind.
 
     Depth keeps the scene's own unit, so that nothing is rounded, unless that is coarse (metres as floating-point
     numbers, centimetres): then it is written in millimetres.
@@ -47,7 +51,17 @@ def write_native(
     except OSError as error:
         raise SceneError(f"{path} cannot be written: {error.strerror}") from None
     try:
-        entries = [_write_frame(partial, frame, depth_scale) for frame in frames]
+        entries, unreadable = [], []
+        for frame in frames:
+            try:
+                entries.append(_write_frame(partial, frame, depth_scale))
+            except FrameError as error:
+                unreadable.append(str(error))
+        if not entries:
+            raise SceneError(f"there is no frame to write to {path}" + "".join(f"; {e}" for e in unreadable[:1]))
+        if unreadable:
+            shown = "; ".join(unreadable[:3])
+            warnings.warn(f"{len(unreadable)} frames cannot be read and were left out: {shown}", stacklevel=3)
         content = {
             "camera_model": "PINHOLE",
             "depth_unit_scale_factor": 1 / depth_scale,
@@ -65,18 +79,17 @@ def write_native(
 
 
 def _write_frame(root: Path, frame: Frame, depth_scale: float) -> dict[str, Any]:
-    camera = frame.camera
-    entry: dict[str, Any] = {"file_path": f"images/{frame.name}.png", "depth_file_path": f"depth/{frame.name}.png"}
-    _write_png(root / entry["file_path"], frame.image)
-    stored = np.rint(frame.depth.astype(np.float64) * depth_scale)
-    _write_png(root / entry["depth_file_path"], _sixteen_bits(stored, frame.name, "depth"))
-    for kind, labels in (("semantic", frame.semantic), ("instance", frame.instance)):
-        if labels is not None:
-            entry[f"{kind}_file_path"] = f"{kind}/{frame.name}.png"
-            _write_png(root / entry[f"{kind}_file_path"], _sixteen_bits(labels, frame.name, kind))
+    camera, image, pose = frame.camera, frame.image, frame.world_from_camera
+    maps = {"depth": np.rint(frame.depth.astype(np.float64) * depth_scale)}
+    maps |= {k: v for k, v in (("semantic", frame.semantic), ("instance", frame.instance)) if v is not None}
+    entry: dict[str, Any] = {"file_path": f"images/{frame.name}.png"}
+    _write_png(root / entry["file_path"], image)
+    for kind, values in maps.items():
+        entry[f"{kind}_file_path"] = f"{kind}/{frame.name}.png"
+        _write_png(root / entry[f"{kind}_file_path"], _sixteen_bits(values, frame.name, kind))
     entry |= {"w": camera.width, "h": camera.height}
     entry |= {"fl_x": camera.fx, "fl_y": camera.fy, "cx": camera.cx, "cy": camera.cy}
-    entry["transform_matrix"] = (frame.world_from_camera @ OPENGL_FROM_OPENCV).tolist()
+    entry["transform_matrix"] = (pose @ OPENGL_FROM_OPENCV).tolist()
     return entry
 
 

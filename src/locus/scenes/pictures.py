@@ -16,8 +16,13 @@ PAPER = 248  # the grey of a picture's empty parts
 
 
 def resized(image: Picture, width: int) -> Picture:
-    height = max(1, round(image.shape[0] * width / image.shape[1]))
-    return cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    size = (width, _height(width, image.shape[1], image.shape[0]))
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+
+
+def _height(width: int, image_width: int, image_height: int) -> int:
+    """In proportion, but a picture of a picture never gets taller than three times its width."""
+    return min(max(1, round(image_height * width / image_width)), 3 * width)
 
 
 def colours(values: Num[ndarray, "h w"], low: float, high: float) -> Picture:
@@ -81,7 +86,7 @@ def carried_picture(a: Frame, b: Frame, width: int) -> Picture:
     known = depth > 0
     b_from_a = invert(b.world_from_camera) @ a.world_from_camera
     points = transform(b_from_a, a.camera.unproject(pixels[known], depth[known].astype(np.float64)))
-    small = b.camera.resized(width, max(1, round(b.camera.height * width / b.camera.width)))
+    small = b.camera.resized(width, _height(width, b.camera.width, b.camera.height))
     landing, z = small.project(points)
     inside = (z > 0) & (landing >= 0).all(axis=1) & (landing < [small.width, small.height]).all(axis=1)
     order = np.flatnonzero(inside)[np.argsort(-z[inside])]  # far ones first, so that near ones cover them

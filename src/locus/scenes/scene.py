@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal, get_args, get_type_hints, overload
 
 import numpy as np
 from jaxtyping import Float, Float32, Int32, Num, UInt8
@@ -58,6 +58,9 @@ class Convention:
     """Stored depth units per metre: 1000 for millimetres, 5000 for TUM, 4000 for Matterport3D, 1 for metres."""
 
     def __post_init__(self) -> None:
+        for name, values in CHOICES.items():
+            if getattr(self, name) not in values:
+                raise LocusError(f"{name} must be {' or '.join(values)}, not {getattr(self, name)!r}")
         if not (np.isfinite(self.depth_scale) and self.depth_scale > 0):
             raise LocusError(f"the depth scale must be positive (units per metre), not {self.depth_scale:g}")
 
@@ -83,6 +86,12 @@ class Convention:
 
     def camera(self, stored: Camera) -> Camera:
         return stored.swapped() if self.intrinsics == "swapped" else stored
+
+
+# What each field of a convention but the depth scale may be.
+CHOICES: dict[str, tuple[str, ...]] = {
+    name: get_args(hint) for name, hint in get_type_hints(Convention).items() if name != "depth_scale"
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,11 +219,13 @@ class Frame:
 
     @contextmanager
     def _named(self) -> Generator[None, None, None]:
-        """Errors met inside say which frame they are about."""
+        """Errors met inside say which frame they are about. Hostile files raise more than one thinks of."""
         try:
             yield
         except LocusError as error:
             raise FrameError(f"frame {self.name}: {error}") from error
+        except Exception as error:
+            raise FrameError(f"frame {self.name} cannot be read: {type(error).__name__}: {error}") from error
 
 
 def check_aspect(a: tuple[int, int], b: tuple[int, int], what_a: str, what_b: str) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float, Float32
 from numpy import ndarray
 
-from locus.errors import FrameError
+from locus.errors import LocusError
 from locus.geometry import Camera, invert, transform
 from locus.scenes.patches import patch_points
 from locus.scenes.scene import Frame, Scene
 
 GRID = (18, 24)
-LOOKUP = 160  # depth is looked up in maps of at most this many columns: patches are coarser still
+LOOKUP = 160  # depth is looked up in maps of at most this many pixels a side: patches are coarser still
 OCCLUSION = 0.05  # a point this share of its depth, and this many metres, behind the surface seen there is hidden
 
 
@@ -42,7 +42,7 @@ class FrameGeometry:
 
 def thinned(depth: Float32[ndarray, "h w"], camera: Camera) -> tuple[Float32[ndarray, "a b"], Camera]:
     """Every k-th pixel of a depth map, as values a camera of that size has at its pixel centres."""
-    step = -(-camera.width // LOOKUP)
+    step = min(-(-max(camera.width, camera.height) // LOOKUP), camera.width, camera.height)
     small = np.ascontiguousarray(depth[step // 2 :: step, step // 2 :: step])
     height, width = small.shape
     # Pixel i of the small map is pixel i·step + step // 2 of the large one.
@@ -61,8 +61,8 @@ def overlap(scene: Scene, grid: tuple[int, int] = GRID) -> Float32[ndarray, "f f
     geometries: list[FrameGeometry | None] = []
     unreadable = []
     for frame, result in zip(scene, each_frame(lambda frame: FrameGeometry.of(frame, grid), scene), strict=True):
-        geometries.append(None if isinstance(result, FrameError) else result)
-        if isinstance(result, FrameError):
+        geometries.append(None if isinstance(result, LocusError) else result)
+        if isinstance(result, LocusError):
             unreadable.append(f"{frame.name} ({result})")
     if unreadable:
         shown = "; ".join(unreadable[:3])
@@ -101,12 +101,12 @@ def visible(points: Float32[ndarray, "n 3"], geometry: FrameGeometry) -> ndarray
 
 
 def each_frame(work: Callable[[Frame], object], scene: Scene) -> Iterable:
-    """`work` done on every frame, a few at a time and in order; a FrameError is handed back instead of a result."""
+    """`work` done on every frame, a few at a time and in order; an error is handed back instead of a result."""
 
     def attempt(index: int) -> object:
         try:
             return work(scene[index])
-        except FrameError as error:
+        except LocusError as error:
             return error
 
     # Decoding images releases Python's lock; more threads than this only add memory.

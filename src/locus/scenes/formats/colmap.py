@@ -6,7 +6,7 @@ ours do. A model from images alone has no metric scale: scale it first (`model_a
 """
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from locus.geometry import Camera
 from locus.scenes.files import MAX_PIXELS, frame_name, path_inside, read_depth, read_image
 from locus.scenes.lens import Lens
 from locus.scenes.scene import Convention, FileSource, Scene
+
+STEREO = ".geometric.bin"
+SMALLEST_RECORD = 8  # bytes
 
 # Where each model keeps fx, fy, cx, cy and then k1, k2, p1, p2 in its parameters.
 MODELS = {
@@ -46,28 +49,45 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
     except ImportError:
         raise SceneError("COLMAP models need pycolmap: pip install 'locus-features[colmap]'") from None
     folder = model_folder(path)
+    if folder is None:
+        raise SceneError(f"{path} holds no COLMAP model: no cameras.bin or cameras.txt in it, sparse or sparse/0")
+    check_counts(folder)
     try:
         model = pycolmap.Reconstruction(str(folder))
     except Exception as error:  # pycolmap raises whatever its C++ side meets
         raise SceneError(f"{folder} is not a COLMAP model that can be read ({str(error).splitlines()[-1]})") from None
     cameras = {i: (model_camera(camera), model_lens(camera)) for i, camera in model.cameras.items()}
-    stereo = (path / "stereo" / "depth_maps").is_dir()
+    depth_folder, ending = depth_maps(path)
     sources = []
     for image in sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name):
         file = path_inside(path / "images", image.name, allow_outside)
         camera, lens = cameras[image.camera_id]
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])
-        depth = path / "stereo" / "depth_maps" / f"{image.name}.geometric.bin" if stereo else depth_beside(path, image)
+        stem = image.name if ending == STEREO else str(PurePosixPath(image.name).with_suffix(""))
+        depth = path_inside(depth_folder, stem + ending, allow_outside)
         sources.append(ColmapFrame(frame_name(image.name, "images"), file, depth, camera, lens, pose))
-    millimetres = bool(sources) and sources[0].depth_path.suffix == ".png"
-    convention = Convention(pose="camera_from_world", depth_scale=1000.0 if millimetres else 1.0)
+    convention = Convention(pose="camera_from_world", depth_scale=1000.0 if ending == ".png" else 1.0)
     return Scene(path.name, "colmap", sources, convention)
 
 
-def depth_beside(path: Path, image: Any) -> Path:
-    stem = (path / "depth" / image.name).with_suffix("")
-    array = stem.with_name(stem.name + ".npy")
-    return array if array.is_file() else stem.with_name(stem.name + ".png")
+def depth_maps(path: Path) -> tuple[Path, str]:
+    """Where the depth maps are, and how their names end; all are of one kind, for a scene has one depth unit."""
+    stereo, depth = path / "stereo" / "depth_maps", path / "depth"
+    if stereo.is_dir():
+        return stereo, STEREO
+    endings = {ending for ending in (".png", ".npy") if next(depth.rglob(f"*{ending}"), None)}
+    if len(endings) > 1:
+        raise SceneError(f"{depth} holds both .png and .npy depth maps; keep one kind, for they differ in unit")
+    return depth, endings.pop() if endings else ".png"
+
+
+def check_counts(folder: Path) -> None:
+    """A binary model starts with a count; a damaged one can make pycolmap read for ever."""
+    for file in folder.glob("*.bin"):
+        with file.open("rb") as opened:
+            count = int.from_bytes(opened.read(8), "little")
+        if count * SMALLEST_RECORD > file.stat().st_size:
+            raise SceneError(f"{file} is damaged: it claims {count} entries in {file.stat().st_size} bytes")
 
 
 def model_camera(camera: Any) -> Camera:

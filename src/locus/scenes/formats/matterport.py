@@ -7,6 +7,7 @@ their origin at the bottom left, so cy counts from below; depth is in 1/4000 m. 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import Camera, rigid
-from locus.scenes.files import path_inside, read_depth
+from locus.scenes.files import names_file, path_inside, read_depth
 from locus.scenes.formats.matterport_labels import labelled_mesh, read_house
 from locus.scenes.scene import Convention, FileSource, Scene
 
@@ -24,8 +25,10 @@ PARAMETERS = "undistorted_camera_parameters"
 
 
 def folder(path: Path, name: str) -> Path:
-    """`path/name`, or `path/name/<house>/name` as the archives unpack."""
-    nested = sorted(path.glob(f"{name}/*/{name}"))
+    """`path/name`, or `path/name/<house>/name` as the archives unpack. The name may come from the scene's text."""
+    if not names_file(name) or "/" in name:
+        raise SceneError(f"{name!r} is not the name of a folder within {path}")
+    nested = sorted(child / name for child in (path / name).glob("*") if (child / name).is_dir())
     return nested[0] if nested else path / name
 
 
@@ -84,11 +87,14 @@ class MatterportFrame(FileSource):
         return self.world_from_camera
 
     def instance(self) -> Int32[ndarray, "h w"] | None:
-        if self.house is None:
-            return None
-        pose = CONVENTION.world_from_camera(rigid(self.world_from_camera))
-        return labelled_mesh(self.house).instances(self.camera(), pose)
+        return None if self.house is None else objects_seen(self, self.house)
 
     def semantic(self) -> Int32[ndarray, "h w"] | None:
-        objects = self.instance()
-        return None if self.house is None or objects is None else labelled_mesh(self.house).class_of_object[objects]
+        return None if self.house is None else labelled_mesh(self.house).class_of_object[objects_seen(self, self.house)]
+
+
+@lru_cache(maxsize=4)
+def objects_seen(frame: MatterportFrame, house: Path) -> Int32[ndarray, "h w"]:
+    """Kept for a moment: who asks for instances asks for classes too."""
+    pose = CONVENTION.world_from_camera(rigid(frame.world_from_camera))
+    return labelled_mesh(house).instances(frame.camera(), pose)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from locus.geometry import Camera
 from locus.scenes.scene import LabelClass, class_kind
 
 UNLABELLED = ("void", "unlabeled", "remove")
+LARGEST_INDEX = 1_000_000_000  # of an object or segment; more is a damaged file
 REGION = 1_000_000  # segment ids of a house are region · 10⁶ + the segment's id within the region's own mesh
 
 
@@ -50,16 +52,26 @@ def read_house(path: Path) -> House:
                 if known:
                     classes[id] = LabelClass(id, name, class_kind(name))
             elif kind == "O":
-                class_of_object[int(fields[0]) + 1] = class_of_category.get(int(fields[2]), 0)
+                class_of_object[_index(fields[0]) + 1] = class_of_category.get(int(fields[2]), 0)
             elif kind == "E":
-                object_of_segment[int(fields[2])] = int(fields[1]) + 1
+                object_of_segment[_index(fields[2])] = _index(fields[1]) + 1
         except (ValueError, IndexError):
             raise SceneError(f"{path}, line {number}: cannot be read: {line[:60]!r}") from None
     segments = np.array(sorted(object_of_segment), np.int64)
-    lookup = np.zeros(max([0, *class_of_object, *object_of_segment.values()]) + 1, np.int32)
+    most = max([0, *class_of_object, *object_of_segment.values()])
+    if most > 100 * (len(class_of_object) + 1):
+        raise SceneError(f"{path} is damaged: it names an object {most - 1} but lists {len(class_of_object)} objects")
+    lookup = np.zeros(most + 1, np.int32)
     lookup[list(class_of_object)] = list(class_of_object.values())
     objects = np.array([object_of_segment[i] for i in segments.tolist()], np.int32)
     return House(tuple(classes[i] for i in sorted(classes)), segments, objects, lookup)
+
+
+def _index(field: str) -> int:
+    index = int(field)
+    if not 0 <= index < LARGEST_INDEX:
+        raise ValueError
+    return index
 
 
 class LabelledMesh:
@@ -73,7 +85,10 @@ class LabelledMesh:
         regions = sorted(house_file.parent.parent.glob("region_segmentations/region*.ply"))
         meshes, objects = [], []
         for file in [own] if own.is_file() else regions:
-            mesh = trimesh.load(file, process=False)
+            try:
+                mesh = trimesh.load(file, process=False)
+            except Exception as error:  # a damaged file can raise anything in there
+                raise LocusError(f"{file} is not a mesh that can be read ({error})") from None
             if not isinstance(mesh, trimesh.Trimesh):
                 raise LocusError(f"{file} holds no mesh")
             offset = 0 if file == own else int(file.stem.removeprefix("region")) * REGION
@@ -95,10 +110,14 @@ class LabelledMesh:
         return self.object_of_face[faces].reshape(camera.height, camera.width)
 
 
-@lru_cache(maxsize=1)
 def labelled_mesh(house_file: Path) -> LabelledMesh:
     """Kept for the next frame: a house's mesh takes seconds to load, and frames come a house at a time."""
-    return LabelledMesh(house_file)
+    with _loading:  # frames are read by several threads, and one mesh fills the memory already
+        return _labelled_mesh(house_file)
+
+
+_loading = Lock()
+_labelled_mesh = lru_cache(maxsize=1)(LabelledMesh)
 
 
 def _face_objects(mesh: Any, house: House, offset: int, file: Path) -> Int32[ndarray, "f"]:

@@ -22,7 +22,7 @@ from locus.scenes.scene import Convention, FileSource, LabelClass, Scene
 
 FILE = "transforms.json"
 FILE_KEYS = ("file_path", "depth_file_path", "semantic_file_path", "instance_file_path")
-PINHOLE_MODELS = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE")
+PINHOLE_MODELS = ("OPENCV", "PINHOLE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 
 
 def detect(path: Path) -> bool:
@@ -61,7 +61,7 @@ def number(content: dict[str, Any], key: str, default: float | None = None) -> f
 def read_classes(entries: Any, file: Path) -> tuple[LabelClass, ...]:
     try:
         classes = tuple(LabelClass(int(e["id"]), str(e["name"]), e["kind"]) for e in entries)
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, OverflowError):
         raise SceneError(f'{file}: "classes" should be a list of {{"id", "name", "kind"}} entries') from None
     ids = [label.id for label in classes]
     if len(set(ids)) < len(ids) or any(i < 1 for i in ids) or any(c.kind not in ("stuff", "thing") for c in classes):
@@ -104,6 +104,8 @@ class TransformsFrame(FileSource):
             raise LocusError(
                 f"the camera model {model} is not a pinhole with OpenCV distortion; undistort the images first"
             )
+        if number(content, "k4", 0.0):
+            raise LocusError("a distortion coefficient k4 is given, which is not supported; undistort the images first")
         return Lens(*(number(content, key, 0.0) for key in ("k1", "k2", "p1", "p2", "k3")))
 
     def camera(self) -> Camera:
@@ -119,6 +121,8 @@ class TransformsFrame(FileSource):
         else:
             raise LocusError(f'{FILE} gives neither "fl_x" nor "camera_angle_x"')
         fy = number(content, "fl_y", fx)
+        if "fl_y" not in content and "camera_angle_y" in content:
+            fy = height / 2 / tan(number(content, "camera_angle_y") / 2)
         return Camera(width, height, fx, fy, number(content, "cx", width / 2), number(content, "cy", height / 2))
 
     def pose(self) -> Float[ndarray, "4 4"]:

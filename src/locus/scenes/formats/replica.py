@@ -26,8 +26,13 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
     if poses.shape[1] != 16:
         raise SceneError(f"{path / 'traj.txt'} has {poses.shape[1]} numbers a line; a 4×4 pose has 16")
     images = sorted((path / "results").glob("frame*.[jp][pn]g"))
-    sources = [ReplicaFrame(i.stem, i, camera, p.reshape(4, 4)) for i, p in zip(images, poses, strict=False)]
-    skipped = {image.stem: "traj.txt has no line for it" for image in images[len(poses) :]}
+    sources, skipped = [], {}
+    for image in images:
+        number = image.stem.removeprefix("frame")  # the line of its pose; people keep every tenth frame or so
+        if number.isdecimal() and int(number) < len(poses):
+            sources.append(ReplicaFrame(image.stem, image, camera, poses[int(number)].reshape(4, 4)))
+        else:
+            skipped[image.stem] = "traj.txt has no line for it"
     return Scene(path.name, "replica", sources, Convention(depth_scale=depth_scale), skipped=skipped)
 
 

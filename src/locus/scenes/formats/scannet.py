@@ -21,6 +21,7 @@ from locus.scenes.formats.intrinsics import camera_from_opencv
 from locus.scenes.scene import FileSource, LabelClass, Scene, class_kind
 
 TABLE = "scannetv2-labels.combined.tsv"
+OFF_CENTRE = 0.05  # of the image, both ways; real ones stay within 0.02, those for another image size do not
 LAST_RAW_ID = 1357  # the highest id in that table
 
 
@@ -79,7 +80,14 @@ class ScanNetFrame(FileSource):
 
     def intrinsics(self, name: str, size: tuple[int, int]) -> Camera:
         file = self.root / "intrinsic" / name
-        return camera_from_opencv(read_matrix(file, 3), size, file)
+        camera = camera_from_opencv(read_matrix(file, 3), size, file)
+        right, down = camera.cx / camera.width - 0.5, camera.cy / camera.height - 0.5
+        if min(abs(right), abs(down)) > OFF_CENTRE and right * down > 0:
+            raise LocusError(
+                f"{file} is not for images of {size[0]}×{size[1]}: its principal point would lie far from the centre; "
+                "export the images at their own size, or scale the intrinsics with them"
+            )
+        return camera
 
     def pose(self) -> Float[ndarray, "4 4"]:
         return read_matrix(self.root / "pose" / f"{self.name}.txt")

@@ -10,9 +10,9 @@ from pathlib import Path
 from re import search
 
 import numpy as np
-from jaxtyping import Float, Num, UInt8
+from jaxtyping import Bool, Float, Int, Num, UInt8
 from numpy import ndarray
-from scipy.spatial.transform import Rotation, Slerp
+from scipy.spatial.transform import Rotation
 
 from locus.errors import SceneError
 from locus.geometry import Camera
@@ -41,28 +41,27 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
     rgb_times, rgb_files = read_list(path / "rgb.txt", 1, skipped)
     depth_times, depth_files = read_list(path / "depth.txt", 1, skipped)
     pose_times, pose_rows = read_list(path / "groundtruth.txt", 7, skipped)
-    poses = Trajectory(pose_times, pose_rows, path / "groundtruth.txt")
+    poses, posed = poses_at(rgb_times, pose_times, pose_rows, path / "groundtruth.txt")
     depth_of = mutual_nearest(rgb_times, depth_times, TOGETHER)
     calibration = read_calibration(path)
     sources = []
-    for time, (file,), depth in zip(rgb_times, rgb_files, depth_of, strict=True):
+    for k, ((file,), depth) in enumerate(zip(rgb_files, depth_of, strict=True)):
         name = frame_name(file, "rgb")
         image = path_inside(path, file, allow_outside)
-        pose = poses.at(time)
         if depth < 0:
             skipped[name] = f"no depth image within {TOGETHER * 1000:.0f} ms"
-        elif pose is None:
-            skipped[name] = f"no pose at its time {time:.6f}"
+        elif not posed[k]:
+            skipped[name] = f"no pose at its time {rgb_times[k]:.6f}"
         else:
             depth_image = path_inside(path, depth_files[depth][0], allow_outside)
-            sources.append(TumFrame(name, image, depth_image, pose, calibration))
+            sources.append(TumFrame(name, image, depth_image, poses[k], calibration))
     return Scene(path.name, "tum", sources, Convention(depth_scale=5000.0), skipped=skipped)
 
 
 def read_list(path: Path, columns: int, skipped: dict[str, str]) -> tuple[Float[ndarray, "n"], list[list[str]]]:
     """(times, the columns after the time), in the order of time; a time that comes again is skipped and counted."""
     entries: dict[float, list[str]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
         fields = line.replace(",", " ").split()
         if not fields or fields[0].startswith("#"):
             continue
@@ -89,44 +88,40 @@ def mutual_nearest(a: Float[ndarray, "n"], b: Float[ndarray, "m"], limit: float)
     return np.where(good, b_of, -1).tolist()
 
 
-def nearest(a: Float[ndarray, "n"], b: Float[ndarray, "m"]) -> ndarray:
+def nearest(a: Float[ndarray, "n"], b: Float[ndarray, "m"]) -> Int[ndarray, "n"]:
+    """For each time in a, the index of the nearest in b."""
     after = np.searchsorted(b, a).clip(1, max(len(b) - 1, 1))
     before = after - 1
     after = after.clip(max=len(b) - 1)
     return np.where(np.abs(a - b[before]) <= np.abs(a - b[after]), before, after)
 
 
-class Trajectory:
-    """Poses between the stored ones: positions linear, rotations along the shortest arc."""
-
-    def __init__(self, times: Float[ndarray, "n"], rows: list[list[str]], path: Path) -> None:
-        try:
-            values = np.array(rows, dtype=np.float64).reshape(-1, 7)
-        except ValueError:
-            raise SceneError(
-                f"{path}: each line should hold a time, a position and a quaternion, all numbers"
-            ) from None
-        sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
-        self.times, self.positions = times[sound], values[sound, :3]
-        self.rotations = Rotation.from_quat(values[sound, 3:]) if sound.any() else None
-
-    def at(self, time: float) -> Float[ndarray, "4 4"] | None:
-        if self.rotations is None:
-            return None
-        after = int(np.searchsorted(self.times, time).clip(1, max(len(self.times) - 1, 1)))
-        pair = np.array([after - 1, after]) if len(self.times) > 1 else np.array([0])
-        near = pair[np.abs(self.times[pair] - time).argmin()]
-        pose = np.eye(4)
-        if len(pair) == 2 and np.ptp(self.times[pair]) <= MAX_GAP and np.prod(self.times[pair] - time) <= 0:
-            share = (time - self.times[pair[0]]) / np.ptp(self.times[pair])
-            pose[:3, :3] = Slerp([0.0, 1.0], self.rotations[pair])(share).as_matrix()
-            pose[:3, 3] = (1 - share) * self.positions[pair[0]] + share * self.positions[pair[1]]
-        elif abs(self.times[near] - time) <= TOGETHER:
-            pose[:3, :3] = self.rotations[near].as_matrix()
-            pose[:3, 3] = self.positions[near]
-        else:
-            return None
-        return pose
+def poses_at(
+    times: Float[ndarray, "n"], pose_times: Float[ndarray, "m"], rows: list[list[str]], path: Path
+) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
+    """Poses between the stored ones, positions linear, rotations along the shortest arc; and where there is one."""
+    try:
+        values = np.array(rows, dtype=np.float64).reshape(-1, 7)
+    except ValueError:
+        raise SceneError(f"{path}: each line should hold a time, a position and a quaternion, all numbers") from None
+    sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
+    poses = np.tile(np.eye(4), (len(times), 1, 1))
+    if not sound.any():
+        return poses, np.zeros(len(times), bool)
+    pose_times, values = pose_times[sound], values[sound]
+    after = np.searchsorted(pose_times, times).clip(max=len(pose_times) - 1)
+    before = (after - 1).clip(min=0)
+    gap = pose_times[after] - pose_times[before]
+    between = (gap > 0) & (gap <= MAX_GAP) & (pose_times[before] <= times) & (times <= pose_times[after])
+    # Elsewhere the nearest pose will do if it is near enough: both ends of the arc are that one.
+    near = nearest(times, pose_times)
+    before, after = np.where(between, before, near), np.where(between, after, near)
+    share = np.where(between, (times - pose_times[before]) / np.where(between, gap, 1.0), 0.0)[:, None]
+    rotations = Rotation.from_quat(values[:, 3:])
+    arc = (rotations[before].inv() * rotations[after]).as_rotvec()
+    poses[:, :3, :3] = (rotations[before] * Rotation.from_rotvec(arc * share)).as_matrix()
+    poses[:, :3, 3] = (1 - share) * values[before, :3] + share * values[after, :3]
+    return poses, between | (np.abs(pose_times[near] - times) <= TOGETHER)
 
 
 def read_calibration(path: Path) -> tuple[float, ...] | Path:
