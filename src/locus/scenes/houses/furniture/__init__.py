@@ -1,0 +1,1 @@
+"""Furniture and household things, by kind. Each maker takes a random generator and the household's style."""

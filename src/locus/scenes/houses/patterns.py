@@ -1,0 +1,97 @@
+"""Building blocks of procedural textures. Everything repeats without a seam."""
+
+import colorsys
+
+import cv2
+import numpy as np
+from jaxtyping import Float, Float32, UInt8
+
+Colour = tuple[float, float, float]
+"""sRGB, each from 0 to 1."""
+
+
+def hsv(hue: float, saturation: float, value: float) -> Colour:
+    return colorsys.hsv_to_rgb(hue % 1, float(np.clip(saturation, 0, 1)), float(np.clip(value, 0, 1)))
+
+
+def shaded(colour: Colour, factor: float) -> Colour:
+    """A lighter or darker colour."""
+    r, g, b = np.clip(np.array(colour) * factor, 0, 1)
+    return float(r), float(g), float(b)
+
+
+def near(rng: np.random.Generator, colour: Colour, spread: float = 0.05) -> Colour:
+    """A colour a little different from the given one."""
+    r, g, b = np.clip(np.array(colour) * np.exp(rng.normal(0, spread)) + rng.normal(0, spread / 3, 3), 0, 1)
+    return float(r), float(g), float(b)
+
+
+def noise(
+    rng: np.random.Generator,
+    size: int,
+    slope: float = 1.0,
+    stretch: tuple[float, float] = (1, 1),
+    coarsest: float = 1.0,
+    finest: float = 1e9,
+) -> Float32[np.ndarray, "s s"]:
+    """Noise of unit variance whose amplitude falls with frequency to the power `slope`, between two frequencies in
+    cycles per tile, drawn out along x and y by `stretch`."""
+    spectrum = np.fft.rfft2(rng.normal(size=(size, size)).astype(np.float32))
+    fy = np.fft.fftfreq(size, 1 / size)[:, None] * stretch[1]
+    fx = np.fft.rfftfreq(size, 1 / size)[None] * stretch[0]
+    frequency = np.hypot(fx, fy)
+    frequency[0, 0] = 1
+    gain = frequency**-slope * (frequency >= coarsest) * (frequency <= finest)
+    gain[0, 0] = 0
+    field = np.fft.irfft2(spectrum * gain, s=(size, size)).astype(np.float32)
+    return field / max(float(field.std()), 1e-6)
+
+
+def mix(a: Colour, b: Colour, share: Float[np.ndarray, "s t"]) -> Float32[np.ndarray, "s t 3"]:
+    """From colour a (share 0) to colour b (share 1)."""
+    start, end = np.array(a, np.float32), np.array(b, np.float32)
+    return start + (end - start) * np.clip(share, 0, 1).astype(np.float32)[..., None]
+
+
+def painted(colour: Colour, lightness: Float[np.ndarray, "s t"]) -> Float32[np.ndarray, "s t 3"]:
+    """A colour made lighter and darker: 0 leaves it, 0.1 makes it a tenth brighter."""
+    return np.array(colour, np.float32) * (1 + lightness).astype(np.float32)[..., None]
+
+
+def stored(picture: Float[np.ndarray, "s t 3"]) -> UInt8[np.ndarray, "s t 3"]:
+    return (np.clip(picture, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def grid(size: int) -> tuple[Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s"]]:
+    """x to the right and y downwards, from 0 to 1."""
+    y, x = np.mgrid[0:size, 0:size].astype(np.float32) / size
+    return x, y
+
+
+def looked_up(
+    values: Float32[np.ndarray, "s s"], x: Float32[np.ndarray, "s s"], y: Float32[np.ndarray, "s s"]
+) -> Float32[np.ndarray, "s s"]:
+    """A repeating field read at other places (in repeats)."""
+    size = values.shape[0]
+    padded = np.pad(values, ((0, 1), (0, 1)), mode="wrap")
+    return cv2.remap(padded, (x % 1) * size, (y % 1) * size, cv2.INTER_LINEAR)
+
+
+def cells(
+    rng: np.random.Generator, size: int, columns: int, rows: int, shift: float, gap: float
+) -> tuple[Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s"]]:
+    """Bricks, boards, tiles: rows of equal cells, each row shifted by `shift` of a cell against the last.
+
+    Returns a random number per cell, another one, and the distance to the cell's border over `gap` (below 1: in the
+    gap), the gap being a share of the tile's side."""
+    x, y = grid(size)
+    row = np.floor(y * rows)
+    across = x * columns + row * shift
+    column = np.floor(across) % columns
+    index = (row * columns + column).astype(int)
+    tone, other = rng.random(rows * columns), rng.random(rows * columns)
+    in_x, in_y = across % 1, y * rows % 1
+    border_x = np.minimum(in_x, 1 - in_x) / columns
+    border_y = np.minimum(in_y, 1 - in_y) / rows
+    border = np.minimum(border_x, border_y) / gap
+    return tone[index].astype(np.float32), other[index].astype(np.float32), border.astype(np.float32)

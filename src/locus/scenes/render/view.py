@@ -1,0 +1,143 @@
+"""One view of a stage: colour with smoothed edges, and depth and labels that are never smoothed."""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Int32
+
+from locus.geometry import Camera
+from locus.scenes.render.baking import LIFT
+from locus.scenes.render.lights import basis
+from locus.scenes.render.stage import Samples, Stage
+
+# Offsets from a pixel's centre at which an edge pixel is sampled again: a rotated grid.
+EDGE_OFFSETS = ((-0.375, -0.125), (0.125, -0.375), (0.375, 0.125), (-0.125, 0.375))
+OCCLUSION_RAYS = 4
+OCCLUSION_REACH = 0.35
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a perfect camera sees."""
+
+    radiance: Float32[np.ndarray, "h w 3"]
+    depth: Float32[np.ndarray, "h w"]
+    """z in metres; 0 through a window and where there is nothing."""
+    semantic: Int32[np.ndarray, "h w"]
+    instance: Int32[np.ndarray, "h w"]
+
+
+def view(stage: Stage, camera: Camera, world_from_camera: Float[np.ndarray, "4 4"], rng: np.random.Generator) -> View:
+    """Look at the stage from a pose (OpenCV axes)."""
+    pixels = camera.pixel_grid().reshape(-1, 2)
+    origin = world_from_camera[:3, 3].astype(np.float32)
+    angle = 1 / camera.fx
+    directions, length = rays(camera, world_from_camera, pixels)
+    origins = np.ascontiguousarray(np.broadcast_to(origin, directions.shape))
+    samples = stage.look(origins, directions, angle, rng)
+    shape = (camera.height, camera.width)
+    depth, semantic, instance = _labels(stage, samples, length)
+    open_share = _openness(stage, samples, origins, directions, shape, rng)
+    radiance = samples.radiance - samples.ambient * (1 - open_share)[:, None]
+    edge = np.flatnonzero(_edges(samples, depth, instance, shape))
+    if len(edge):
+        again = np.concatenate([pixels[edge] + offset for offset in EDGE_OFFSETS])
+        ways, _ = rays(camera, world_from_camera, again)
+        more = stage.look(np.ascontiguousarray(np.broadcast_to(origin, ways.shape)), ways, angle, rng)
+        shade = np.tile(1 - open_share[edge], len(EDGE_OFFSETS))[:, None]
+        # A very bright sample must not outshine the rest of its pixel, or edges of windows stay jagged.
+        extra = np.minimum(more.radiance - more.ambient * shade, 8.0).reshape(len(EDGE_OFFSETS), -1, 3)
+        radiance[edge] = extra.mean(axis=0)
+    return View(
+        radiance.reshape(*shape, 3), depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape)
+    )
+
+
+def rays(
+    camera: Camera, world_from_camera: Float[np.ndarray, "4 4"], pixels: Float[np.ndarray, "n 2"]
+) -> tuple[Float32[np.ndarray, "n 3"], Float32[np.ndarray, " n"]]:
+    """Unit directions in the world, and the length that a direction with z = 1 has before it is made a unit."""
+    in_camera = camera.unproject(pixels, np.ones(len(pixels)))
+    length = np.linalg.norm(in_camera, axis=1)
+    directions = (in_camera / length[:, None]) @ world_from_camera[:3, :3].T
+    return np.ascontiguousarray(directions, dtype=np.float32), length.astype(np.float32)
+
+
+def _labels(
+    stage: Stage, samples: Samples, length: Float32[np.ndarray, " n"]
+) -> tuple[Float32[np.ndarray, " n"], Int32[np.ndarray, " n"], Int32[np.ndarray, " n"]]:
+    face = samples.hits.face
+    hit = face >= 0
+    depth = np.where(hit, samples.hits.distance / length, np.float32(0))
+    semantic = np.where(hit, stage.mesh.semantic[face], np.int32(0))
+    instance = np.where(hit, stage.mesh.instance[face], np.int32(0))
+    windows = stage.lights.windows
+    if windows:
+        glass = samples.window
+        semantic = np.where(glass >= 0, np.array([w.semantic for w in windows], np.int32)[glass], semantic)
+        instance = np.where(glass >= 0, np.array([w.instance for w in windows], np.int32)[glass], instance)
+    return depth, semantic, instance
+
+
+def _openness(
+    stage: Stage,
+    samples: Samples,
+    origins: Float32[np.ndarray, "n 3"],
+    directions: Float32[np.ndarray, "n 3"],
+    shape: tuple[int, int],
+    rng: np.random.Generator,
+) -> Float32[np.ndarray, " n"]:
+    """How open the close surroundings of each point are, from 0.3 to 1: the contact shadows that the light baked at
+    vertices is too coarse for. A few rays per pixel, then averaged with neighbours on the same surface."""
+    met = np.flatnonzero(samples.hits.face >= 0)
+    normal = samples.normal[met]
+    point = origins[met] + samples.hits.distance[met, None] * directions[met] + LIFT * normal
+    a, b = basis(normal)
+    openness = np.zeros(len(met), np.float32)
+    turn = rng.random(len(met), np.float32) * np.float32(2 * np.pi)
+    cosine, sine = np.cos(turn), np.sin(turn)
+    reach = np.full(len(met), OCCLUSION_REACH, np.float32)
+    for k in range(OCCLUSION_RAYS):
+        # A sunflower of four with its own radius each; each ray also has its own reach, so that shadows fade.
+        radius = np.float32(np.sqrt((k + 0.5) / OCCLUSION_RAYS))
+        x0, y0 = radius * np.cos(2.399963 * k), radius * np.sin(2.399963 * k)
+        x, y = (x0 * cosine - y0 * sine)[:, None], (x0 * sine + y0 * cosine)[:, None]
+        ways = x * a + y * b + np.float32(np.sqrt(1 - radius**2)) * normal
+        openness += ~stage.tracer.blocked(point, ways, reach * np.float32((0.3, 1.0, 0.5, 0.7)[k]))
+    image = np.ones(shape, np.float32)
+    image.ravel()[met] = openness / OCCLUSION_RAYS
+    weight = np.zeros(shape, np.float32)
+    total = np.zeros(shape, np.float32)
+    normals = samples.normal.reshape(*shape, 3)
+    inverse = (1 / np.maximum(samples.hits.distance, 1e-3)).reshape(shape)
+    for dy in (-2, 0, 2):
+        for dx in (-2, 0, 2):
+            for sy, sx in ((0, 0), (1, 1)) if dx or dy else ((0, 0),):
+                move = (dy + sy * (1 if dy <= 0 else -1), dx + sx * (1 if dx <= 0 else -1))
+                shifted = np.roll(normals, move, (0, 1))
+                alike = (normals * shifted).sum(axis=2) > 0.9
+                alike &= np.abs(np.roll(inverse, move, (0, 1)) - inverse) < 0.03 * inverse
+                total += np.roll(image, move, (0, 1)) * alike
+                weight += alike
+    return 0.3 + 0.7 * (total / np.maximum(weight, 1)).ravel()
+
+
+def _edges(
+    samples: Samples,
+    depth: Float32[np.ndarray, " n"],
+    instance: Int32[np.ndarray, " n"],
+    shape: tuple[int, int],
+) -> Bool[np.ndarray, " n"]:
+    """Pixels next to another thing, another depth or a crease."""
+    label = instance.reshape(shape)
+    # On a plane the inverse depth is linear in the image, so that its second difference is zero.
+    inverse = (1 / np.maximum(depth, 0.05)).reshape(shape)
+    bend = np.abs(cv2.Laplacian(inverse, cv2.CV_32F)) > 0.02 * inverse
+    normals = samples.normal.reshape(*shape, 3)
+    edge = bend
+    for axis in (0, 1):
+        ahead = np.roll(label, -1, axis) != label
+        ahead |= (normals * np.roll(normals, -1, axis)).sum(axis=2) < 0.85
+        edge |= ahead | np.roll(ahead, 1, axis)
+    return edge.ravel()
