@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from locus.scenes.houses.patterns import Colour, grid, hsv, mix, noise, painted, shaded, stored
+from locus.scenes.houses.patterns import Colour, any_hue, grid, hsv, mix, noise, painted, shaded, stored
 from locus.scenes.render.materials import Material
 
 
 def cloth_colour(rng: np.random.Generator) -> Colour:
     """Mostly muted, sometimes bold."""
     if rng.random() < 0.3:
-        return hsv(rng.random(), rng.uniform(0.45, 0.8), rng.uniform(0.35, 0.8))
-    return hsv(rng.random(), rng.uniform(0.02, 0.35), rng.uniform(0.25, 0.92))
+        return hsv(any_hue(rng), rng.uniform(0.35, 0.7), rng.uniform(0.35, 0.8))
+    return hsv(any_hue(rng), rng.uniform(0.02, 0.35), rng.uniform(0.25, 0.92))
 
 
 def _weave(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def fabric(rng: np.random.Generator, colour: Colour | None = None, plain: bool |
     picture = painted(colour, np.zeros((size, size)))
     if not plain:
         x, y = grid(size)
-        second = hsv(rng.random(), rng.uniform(0.1, 0.7), rng.uniform(0.3, 0.95))
+        second = hsv(any_hue(rng), rng.uniform(0.05, 0.55), rng.uniform(0.3, 0.95))
         count = int(rng.integers(2, 7))
         style = rng.choice(["stripes", "checks", "dots", "zigzag", "sprinkles", "bands"])
         if style == "stripes":
@@ -58,7 +58,7 @@ def leather(rng: np.random.Generator) -> Material:
 
 def sheer(rng: np.random.Generator) -> Material:
     """Curtain cloth that glows with the light behind it."""
-    colour = hsv(rng.random(), rng.uniform(0, 0.12), rng.uniform(0.85, 0.97))
+    colour = hsv(any_hue(rng), rng.uniform(0, 0.12), rng.uniform(0.85, 0.97))
     picture = painted(colour, 0.05 * _weave(rng, 128))
     return Material(stored(picture), tile=0.5, roughness=1.0, thin=True)
 
@@ -81,7 +81,7 @@ def rug(rng: np.random.Generator) -> Material:
     """A fitted rug: border bands and a mirrored field, stripes, a grid of lozenges, or abstract shapes."""
     size = 512
     x, y = grid(size)
-    hue = rng.random()
+    hue = any_hue(rng)
     colours = [hsv(hue + rng.normal(0, 0.12), rng.uniform(0.1, 0.7), rng.uniform(0.2, 0.9)) for _ in range(4)]
     style = rng.choice(["oriental", "stripes", "lozenges", "abstract", "shag", "berber"])
     if style == "oriental":

@@ -4,6 +4,7 @@ import numpy as np
 
 from locus.scenes.houses.patterns import (
     Colour,
+    any_hue,
     cells,
     grid,
     hsv,
@@ -132,7 +133,7 @@ def concrete(rng: np.random.Generator) -> Material:
 def tiles(rng: np.random.Generator, floor: bool) -> Material:
     """Squares, subway tiles or a checkerboard, with grout; plain, marbled or printed."""
     size = 512
-    hue = rng.random()
+    hue = any_hue(rng)
     colour = hsv(hue, rng.choice([0.03, 0.08, 0.35]), rng.uniform(0.45, 0.95))
     columns, rows, shift = [(4, 4, 0.0), (6, 6, 0.0), (4, 8, 0.5), (3, 3, 0.0), (8, 8, 0.0)][rng.integers(5)]
     each, _, border = cells(rng, size, columns, rows, shift, rng.uniform(0.003, 0.007))
@@ -190,7 +191,7 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
     """Stripes, dots, leaves, trellis or damask."""
     size = 512
     x, y = grid(size)
-    second = shaded(colour, rng.uniform(0.72, 0.9)) if rng.random() < 0.6 else hsv(rng.random(), 0.35, rng.uniform(0.4, 0.8))
+    second = shaded(colour, rng.uniform(0.72, 0.9)) if rng.random() < 0.6 else hsv(any_hue(rng), 0.35, rng.uniform(0.4, 0.8))
     style = rng.choice(["stripes", "dots", "leaves", "trellis", "damask", "chevron"])
     count = int(rng.integers(3, 8))
     if style == "stripes":
@@ -222,7 +223,7 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
 
 
 def carpet(rng: np.random.Generator) -> Material:
-    colour = hsv(rng.random(), rng.uniform(0.03, 0.3), rng.uniform(0.35, 0.8))
+    colour = hsv(any_hue(rng), rng.uniform(0.03, 0.3), rng.uniform(0.35, 0.8))
     field = 0.14 * noise(rng, 512, 0.2, coarsest=60) + 0.05 * noise(rng, 512, 1.3)
     return Material(stored(painted(colour, field)), tile=1.8, roughness=1.0)
 

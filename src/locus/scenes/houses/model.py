@@ -1,12 +1,18 @@
 """A model: one piece of furniture or household thing in its own coordinates."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 
 from locus.scenes.render.lights import Lamp
 from locus.scenes.render.parts import Part
+
+
+def boxes_of(parts: list[Part]) -> Float[np.ndarray, "b 6"]:
+    """Per part: its least and its greatest corner."""
+    return np.array([[*part.vertices.min(axis=0), *part.vertices.max(axis=0)] for part in parts], float)
 
 
 @dataclass(frozen=True)
@@ -31,10 +37,12 @@ class Model:
     shelves: list[Shelf] = field(default_factory=list)
     lamps: list[Lamp] = field(default_factory=list)
 
+    @cached_property
+    def part_boxes(self) -> Float[np.ndarray, "b 6"]:
+        return boxes_of(self.parts)
+
     def bounds(self) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, " 3"]]:
-        low = np.min([part.vertices.min(axis=0) for part in self.parts], axis=0)
-        high = np.max([part.vertices.max(axis=0) for part in self.parts], axis=0)
-        return low.astype(float), high.astype(float)
+        return self.part_boxes[:, :3].min(axis=0), self.part_boxes[:, 3:].max(axis=0)
 
     def size(self) -> Float[np.ndarray, " 3"]:
         low, high = self.bounds()

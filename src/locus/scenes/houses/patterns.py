@@ -1,10 +1,12 @@
 """Building blocks of procedural textures. Everything repeats without a seam."""
 
 import colorsys
+from functools import lru_cache
 
 import cv2
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
+from scipy import fft
 
 Colour = tuple[float, float, float]
 """sRGB, each from 0 to 1."""
@@ -12,6 +14,16 @@ Colour = tuple[float, float, float]
 
 def hsv(hue: float, saturation: float, value: float) -> Colour:
     return colorsys.hsv_to_rgb(hue % 1, float(np.clip(saturation, 0, 1)), float(np.clip(value, 0, 1)))
+
+
+def any_hue(rng: np.random.Generator) -> float:
+    """A hue as homes have them: mostly warm, then blues and greens, seldom violet."""
+    pick = rng.random()
+    if pick < 0.5:
+        return float(rng.normal(0.085, 0.035) % 1)
+    if pick < 0.9:
+        return float(rng.uniform(0.22, 0.65))
+    return float(rng.random())
 
 
 def shaded(colour: Colour, factor: float) -> Colour:
@@ -36,15 +48,24 @@ def noise(
 ) -> Float32[np.ndarray, "s s"]:
     """Noise of unit variance whose amplitude falls with frequency to the power `slope`, between two frequencies in
     cycles per tile, drawn out along x and y by `stretch`."""
-    spectrum = np.fft.rfft2(rng.normal(size=(size, size)).astype(np.float32))
-    fy = np.fft.fftfreq(size, 1 / size)[:, None] * stretch[1]
-    fx = np.fft.rfftfreq(size, 1 / size)[None] * stretch[0]
+    spectrum = fft.rfft2(rng.standard_normal((size, size), np.float32))
+    spectrum *= _gain(size, slope, stretch, coarsest, finest)
+    field = fft.irfft2(spectrum, s=(size, size), overwrite_x=True)
+    return field / max(float(field.std()), 1e-6)
+
+
+@lru_cache(maxsize=64)
+def _gain(
+    size: int, slope: float, stretch: tuple[float, float], coarsest: float, finest: float
+) -> Float32[np.ndarray, "s half"]:
+    """How much of each frequency `noise` keeps."""
+    fy = fft.fftfreq(size, 1 / size)[:, None] * stretch[1]
+    fx = fft.rfftfreq(size, 1 / size)[None] * stretch[0]
     frequency = np.hypot(fx, fy)
     frequency[0, 0] = 1
     gain = frequency**-slope * (frequency >= coarsest) * (frequency <= finest)
     gain[0, 0] = 0
-    field = np.fft.irfft2(spectrum * gain, s=(size, size)).astype(np.float32)
-    return field / max(float(field.std()), 1e-6)
+    return gain.astype(np.float32)
 
 
 def mix(a: Colour, b: Colour, share: Float[np.ndarray, "s t"]) -> Float32[np.ndarray, "s t 3"]:

@@ -4,12 +4,12 @@ import cv2
 import numpy as np
 from jaxtyping import Float32
 
-from locus.scenes.houses.patterns import Colour, grid, hsv, mix, noise, painted, shaded, stored
+from locus.scenes.houses.patterns import Colour, any_hue, grid, hsv, mix, noise, painted, shaded, stored
 from locus.scenes.render.materials import Material
 
 
 def _palette(rng: np.random.Generator, count: int) -> list[Colour]:
-    hue, spread = rng.random(), rng.choice([0.05, 0.15, 0.5])
+    hue, spread = any_hue(rng), rng.choice([0.05, 0.15, 0.5])
     return [hsv(hue + rng.normal(0, spread), rng.uniform(0.1, 0.85), rng.uniform(0.15, 0.95)) for _ in range(count)]
 
 
@@ -82,8 +82,8 @@ def book_spines(rng: np.random.Generator) -> Material:
     """Sixteen spines side by side, each a sixteenth of the width."""
     canvas = np.zeros((256, 256, 3), np.float32)
     for k in range(SPINES):
-        colour = np.array(hsv(rng.random(), rng.uniform(0.05, 0.8), rng.uniform(0.15, 0.92)), np.float32)
-        ink = np.array((0.95, 0.92, 0.82) if colour.sum() < 1.6 else hsv(rng.random(), 0.6, 0.25), np.float32)
+        colour = np.array(hsv(any_hue(rng), rng.uniform(0.05, 0.8), rng.uniform(0.15, 0.92)), np.float32)
+        ink = np.array((0.95, 0.92, 0.82) if colour.sum() < 1.6 else hsv(any_hue(rng), 0.6, 0.25), np.float32)
         left, right = 16 * k, 16 * k + 16
         canvas[:, left:right] = colour
         for edge in rng.integers(8, 60, 2):
@@ -102,7 +102,7 @@ def book_spines(rng: np.random.Generator) -> Material:
 
 def screen(rng: np.random.Generator) -> Material:
     """A screen that shows something: windows with lines of text, or a film."""
-    canvas = stored(painted(hsv(rng.random(), 0.5, 0.35), 0.25 * noise(rng, 256, 2.0))).copy()
+    canvas = stored(painted(hsv(any_hue(rng), 0.5, 0.35), 0.25 * noise(rng, 256, 2.0))).copy()
     if rng.random() < 0.6:
         for _ in range(int(rng.integers(1, 4))):
             left, top = int(rng.integers(5, 120)), int(rng.integers(5, 110))
@@ -149,36 +149,65 @@ def hob_plate(rng: np.random.Generator) -> Material:
 
 
 def panorama(rng: np.random.Generator, weather: str) -> Float32[np.ndarray, "h w 3"]:
-    """The view outside as linear radiance: sky with clouds above hills, trees, houses and grass."""
-    size = 256
-    band = np.linspace(0, 1, size, dtype=np.float32)[:, None]
-    cloud = noise(rng, size, 1.6, stretch=(1, 2))
+    """The view outside as linear radiance: sky with clouds above hills, houses, trees and grass."""
+    height, width = 512, 1024
+    cloud = cv2.resize(noise(rng, 256, 1.6, stretch=(1, 2)), (width, height))
+    down = np.broadcast_to(np.linspace(0, 1, height, dtype=np.float32)[:, None], (height, width))
     if weather == "sunny":
-        sky = mix((0.30, 0.50, 0.85), (0.75, 0.85, 0.95), np.broadcast_to(band * 2, (size, size)))
-        sky += (np.array([1, 1, 1]) - sky) * np.clip(cloud * 0.7 - 0.2, 0, 0.9)[..., None]
-        level = 3.2
+        sky = mix((0.36, 0.55, 0.88), (0.78, 0.87, 0.96), down * 2)
+        sky += (1 - sky) * np.clip(cloud * 0.7 - 0.2, 0, 0.9)[..., None]
+        level = 3.4
     elif weather == "overcast":
         sky = painted((0.86, 0.88, 0.92), 0.1 * cloud)
-        level = 3.4
+        level = 3.6
     else:
-        sky = mix((0.05, 0.07, 0.16), (0.22, 0.20, 0.30), np.broadcast_to(band * 2, (size, size)))
+        sky = mix((0.05, 0.07, 0.16), (0.22, 0.20, 0.30), down * 2)
         level = 0.18
-    scene = sky.astype(np.float32)
-    x, y = grid(size)
-    grass = painted(hsv(rng.uniform(0.2, 0.33), rng.uniform(0.3, 0.55), rng.uniform(0.3, 0.5)), 0.12 * noise(rng, size, 0.8))
-    skyline = noise(rng, size, 1.3, finest=60)[0]
-    hills = y > 0.49 - 0.02 * skyline[None]
-    scene[hills] = painted(hsv(rng.uniform(0.25, 0.5), 0.25, 0.55), 0.1 * noise(rng, size, 0.8))[hills]
+    canvas = stored(sky).copy()
+    horizon = 255
+    _ridges(rng, canvas, horizon)
+    grass = painted(hsv(rng.uniform(0.2, 0.3), rng.uniform(0.25, 0.5), rng.uniform(0.35, 0.5)), np.zeros((1, 1)))
+    canvas[horizon:] = stored(grass)[0, 0]
     if rng.random() < 0.6:
-        for _ in range(int(rng.integers(4, 10))):
-            left, wide, top = rng.uniform(0, 1), rng.uniform(0.02, 0.06), rng.uniform(0.43, 0.48)
-            house = (((x - left) % 1) < wide) & (y > top) & (y < 0.53)
-            scene[house] = hsv(rng.uniform(0, 0.12), rng.uniform(0.05, 0.4), rng.uniform(0.4, 0.9))
-            panes = house & (np.abs((x * 150) % 1 - 0.5) < 0.2) & (np.abs((y * 90) % 1 - 0.5) < 0.25)
-            scene[panes] = (0.25, 0.3, 0.38) if weather != "evening" else (0.95, 0.75, 0.4)
-    trees = y > 0.50 - 0.035 * np.maximum(noise(rng, size, 0.7, finest=90)[0], -0.2)[None]
-    leaf = painted(hsv(rng.uniform(0.22, 0.36), 0.5, rng.uniform(0.2, 0.35)), 0.3 * noise(rng, size, 0.6))
-    if rng.random() < 0.75:
-        scene[trees] = leaf[trees]
-    scene[y > 0.525] = grass[y > 0.525]
-    return (np.clip(scene, 0, 1) ** 2.2 * level).astype(np.float32)
+        for _ in range(int(rng.integers(5, 14))):
+            _house_outside(rng, canvas, horizon, weather == "evening")
+    if rng.random() < 0.8:
+        _trees(rng, canvas, horizon)
+    texture = cv2.resize(noise(rng, 512, 0.7, coarsest=8), (width, height))
+    canvas = canvas.astype(np.float32) / 255
+    canvas[horizon - 60 :] *= (1 + 0.12 * texture[horizon - 60 :])[..., None]
+    return (np.clip(canvas, 0, 1) ** 2.2 * level).astype(np.float32)
+
+
+def _ridges(rng: np.random.Generator, canvas: np.ndarray, horizon: int) -> None:
+    """Far hills, the further the bluer."""
+    for k in range(2):
+        ridge = cv2.resize(noise(rng, 256, 1.8, finest=20)[:1], (1024, 1))[0]
+        top = horizon - 10 - 8 * (1 - k) - 5 * ridge
+        colour = np.array(hsv(rng.uniform(0.3, 0.55), 0.2 + 0.15 * k, 0.68 - 0.15 * k)) * 255
+        canvas[np.arange(512)[:, None] > top[None]] = colour.astype(np.uint8)
+
+
+def _house_outside(rng: np.random.Generator, canvas: np.ndarray, horizon: int, lit: bool) -> None:
+    left, wide, high = int(rng.integers(0, 980)), int(rng.integers(25, 60)), int(rng.integers(14, 42))
+    foot, roof = horizon + int(rng.integers(0, 8)), int(rng.integers(5, 14))
+    wall = tuple(float(255 * c) for c in hsv(rng.uniform(0, 0.12), rng.uniform(0.05, 0.35), rng.uniform(0.55, 0.92)))
+    tile = tuple(float(255 * c) for c in hsv(rng.uniform(0, 0.06), rng.uniform(0.1, 0.6), rng.uniform(0.25, 0.55)))
+    cv2.rectangle(canvas, (left, foot - high), (left + wide, foot), wall, -1)
+    gable = np.array([[left - 3, foot - high], [left + wide // 2, foot - high - roof], [left + wide + 3, foot - high]])
+    cv2.fillPoly(canvas, [gable.astype(np.int32)], tile)
+    pane = (240.0, 190.0, 100.0) if lit else (70.0, 80.0, 95.0)
+    for x in range(left + 5, left + wide - 5, 10):
+        for y in range(foot - high + 4, foot - 6, 11):
+            cv2.rectangle(canvas, (x, y), (x + 4, y + 5), pane, -1)
+
+
+def _trees(rng: np.random.Generator, canvas: np.ndarray, horizon: int) -> None:
+    for _ in range(int(rng.integers(25, 90))):
+        x, size = int(rng.integers(0, 1024)), float(rng.uniform(7, 24))
+        green = hsv(rng.uniform(0.2, 0.36), rng.uniform(0.3, 0.6), rng.uniform(0.22, 0.45))
+        cv2.line(canvas, (x, horizon + 8), (x, int(horizon - size)), (70.0, 55.0, 45.0), 2)
+        for _ in range(14):
+            at = (int(x + rng.normal(0, size * 0.4)), int(horizon - size * 1.1 + rng.normal(0, size * 0.4)))
+            shade = tuple(float(255 * c) for c in shaded(green, float(rng.uniform(0.7, 1.3))))
+            cv2.circle(canvas, at, int(size * rng.uniform(0.2, 0.45)), shade, -1, cv2.LINE_AA)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from locus.scenes.houses import fabrics, finishes
-from locus.scenes.houses.patterns import Colour, hsv, near
+from locus.scenes.houses.patterns import Colour, any_hue, hsv, near
 from locus.scenes.render.materials import Material
 
 
@@ -29,10 +29,10 @@ class Style:
         """Mostly off-white, often a light tint."""
         if rng.random() < 0.45:
             return hsv(rng.uniform(0.08, 0.16), rng.uniform(0.01, 0.08), rng.uniform(0.84, 0.93))
-        return hsv(self.hue + rng.normal(0, 0.15), rng.uniform(0.06, 0.28), rng.uniform(0.65, 0.9))
+        return hsv(self.hue + rng.normal(0, 0.08), rng.uniform(0.05, 0.25), rng.uniform(0.7, 0.92))
 
     def accent(self, rng: np.random.Generator) -> Colour:
-        return hsv(self.hue + rng.choice([0.0, 0.33, 0.5]) + rng.normal(0, 0.06), rng.uniform(0.3, 0.7), rng.uniform(0.3, 0.75))
+        return hsv(self.hue + rng.normal(0, 0.05) if rng.random() < 0.5 else any_hue(rng), rng.uniform(0.15, 0.65), rng.uniform(0.3, 0.8))
 
     def wood(self, rng: np.random.Generator) -> Material:
         return self.woods[rng.integers(len(self.woods))]
@@ -49,7 +49,7 @@ class Style:
 
 
 def draw_style(rng: np.random.Generator, textures: tuple[Material, ...] = ()) -> Style:
-    hue = float(rng.random())
+    hue = any_hue(rng)
     white = near(rng, (0.93, 0.92, 0.90), 0.02)
     floors = (finishes.floorboards, finishes.floorboards, finishes.parquet, finishes.carpet, finishes.concrete)
     trim = finishes.painted_wood(rng, white) if rng.random() < 0.75 else finishes.wood(rng)

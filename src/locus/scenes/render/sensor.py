@@ -8,11 +8,12 @@ from jaxtyping import Float32, UInt8
 def photograph(radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator) -> UInt8[np.ndarray, "h w 3"]:
     """An sRGB image, exposed and white-balanced automatically, each a little wrong as in real capture."""
     luminance = radiance @ np.array([0.2126, 0.7152, 0.0722], np.float32)
-    middle = float(np.exp(np.log(luminance + 1e-3).mean()))
-    # Bright windows pull the exposure down in part, as the metering of a camera does.
-    middle = 0.8 * middle + 0.2 * min(float(luminance.mean()), 4 * middle)
+    # Metered on what is not a bright window, or rooms would be black around it.
+    metered = np.minimum(luminance, 6 * np.median(luminance) + 1e-3)
+    middle = float(np.exp(np.log(metered + 1e-3).mean()))
     # Dark rooms are left a little dark.
-    exposed = radiance * np.float32(0.2 * (middle / 0.2) ** 0.1 / max(middle, 1e-3) * 2 ** rng.normal(0, 0.25))
+    exposed = radiance * np.float32(0.22 * (middle / 0.2) ** 0.1 / max(middle, 1e-3) * 2 ** rng.normal(0, 0.25))
+    exposed = _local(exposed, luminance / max(middle, 1e-3))
     colour = np.minimum(exposed, 1.0).reshape(-1, 3).mean(axis=0)
     balance = (colour.mean() / np.maximum(colour, 1e-3)) ** 0.5 * np.exp(rng.normal(0, 0.03, 3))
     exposed = exposed * balance.astype(np.float32)
@@ -25,6 +26,13 @@ def photograph(radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator)
     level = np.float32(2 ** rng.uniform(-1, 1))
     exposed = exposed + grain * level * np.sqrt(np.maximum(exposed, 0) * 1.2e-4 + 1e-6)
     return _tone(np.maximum(exposed, 0))
+
+
+def _local(exposed: Float32[np.ndarray, "h w 3"], relative: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
+    """Lift dark regions and hold bright ones back, as the local tone mapping of a phone does."""
+    size = relative.shape[1] / 12
+    surround = cv2.GaussianBlur(np.log(np.clip(relative, 0.02, 12)), (0, 0), size)
+    return exposed * np.exp(-0.3 * surround)[..., None]
 
 
 def _tone(linear: Float32[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:

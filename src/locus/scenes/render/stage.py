@@ -22,6 +22,8 @@ class Samples:
     radiance: Float32[np.ndarray, "n 3"]
     ambient: Float32[np.ndarray, "n 3"]
     """The part of the radiance that short-range occlusion darkens."""
+    gloss: Float32[np.ndarray, "n 3"]
+    """The part of the radiance that a rough surface mirrors, by one ray each and therefore noisy."""
     hits: Hits
     normal: Float32[np.ndarray, "n 3"]
     """Facing the viewer."""
@@ -87,10 +89,12 @@ class Stage:
         ambient[met] = matt * light
         direct = matt * self._sunlight(point, facing, flat)[:, None] * self.lights.outside.sunlight
         direct += albedo * self._emission[face, None]
-        direct += self._mirrored(point, way, facing, flat, face, albedo, pixel_angle, rng)
-        radiance[met] = direct
+        mirrored = self._mirrored(point, way, facing, flat, face, albedo, light, pixel_angle, rng)
+        gloss = np.zeros_like(radiance)
+        gloss[met] = mirrored * (self._roughness[face] > 0.1)[:, None]
+        radiance[met] = direct + mirrored
         radiance += ambient
-        return Samples(radiance, ambient, hits, normal, window)
+        return Samples(radiance, ambient, gloss, hits, normal, window)
 
     def _interpolate(
         self, face: Int32[np.ndarray, " n"], u: Float32[np.ndarray, " n"], v: Float32[np.ndarray, " n"]
@@ -147,6 +151,7 @@ class Stage:
         flat: Float32[np.ndarray, "n 3"],
         face: Int32[np.ndarray, " n"],
         albedo: Float32[np.ndarray, "n 3"],
+        light: Float32[np.ndarray, "n 3"],
         pixel_angle: float,
         rng: np.random.Generator,
     ) -> Float32[np.ndarray, "n 3"]:
@@ -160,7 +165,7 @@ class Stage:
         cosine = np.clip(-(normal * way).sum(axis=1), 0, 1)
         out = way + 2 * cosine[:, None] * normal
         a, b = basis(out)
-        radius = (roughness**2 * np.sqrt(rng.random(len(chosen), np.float32)))[:, None]
+        radius = (0.6 * roughness**2 * np.sqrt(rng.random(len(chosen), np.float32)))[:, None]
         angle = rng.random(len(chosen), np.float32)[:, None] * np.float32(2 * np.pi)
         out = out + radius * (np.cos(angle) * a + np.sin(angle) * b)
         # A spread ray must not dive into its own surface.
@@ -170,7 +175,10 @@ class Stage:
         base = 0.04 * (1 - metal) + albedo * metal
         fresnel = base + (1 - base) * ((1 - cosine) ** 5 * (1 - roughness) ** 2)[:, None]
         strength = fresnel * np.where(metal > 0, 1.0, (1 - roughness[:, None] / MIRRORS_BELOW))
-        mirrored[chosen] = strength * np.minimum(self._glance(point[chosen], out, pixel_angle), 6.0)
+        seen = np.minimum(self._glance(point[chosen], out, pixel_angle), 3.0)
+        # One ray cannot stand for the wide cone of brushed metal; the light around fills the rest.
+        blurred = metal * np.minimum(2.5 * roughness[:, None], 0.8)
+        mirrored[chosen] = strength * (seen * (1 - blurred) + light[chosen] * blurred)
         return mirrored
 
     def _glance(

@@ -13,8 +13,8 @@ from locus.scenes.render.stage import Samples, Stage
 
 # Offsets from a pixel's centre at which an edge pixel is sampled again: a rotated grid.
 EDGE_OFFSETS = ((-0.375, -0.125), (0.125, -0.375), (0.375, 0.125), (-0.125, 0.375))
-OCCLUSION_RAYS = 4
-OCCLUSION_REACH = 0.35
+OCCLUSION_REACHES = (0.1, 0.35, 0.18, 0.25)
+"""Metres that each of a pixel's occlusion rays looks; different, so that shadows fade."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,10 @@ def view(stage: Stage, camera: Camera, world_from_camera: Float[np.ndarray, "4 4
     samples = stage.look(origins, directions, angle, rng)
     shape = (camera.height, camera.width)
     depth, semantic, instance = _labels(stage, samples, length)
-    open_share = _openness(stage, samples, origins, directions, shape, rng)
-    radiance = samples.radiance - samples.ambient * (1 - open_share)[:, None]
+    openness = _openness(stage, samples, origins, directions, rng)
+    smooth = _smoothed(np.concatenate([openness[:, None], samples.gloss], axis=1), samples, shape)
+    open_share = 0.3 + 0.7 * smooth[:, 0]
+    radiance = samples.radiance - samples.ambient * (1 - open_share)[:, None] + smooth[:, 1:] - samples.gloss
     edge = np.flatnonzero(_edges(samples, depth, instance, shape))
     if len(edge):
         again = np.concatenate([pixels[edge] + offset for offset in EDGE_OFFSETS])
@@ -85,42 +87,48 @@ def _openness(
     samples: Samples,
     origins: Float32[np.ndarray, "n 3"],
     directions: Float32[np.ndarray, "n 3"],
-    shape: tuple[int, int],
     rng: np.random.Generator,
 ) -> Float32[np.ndarray, " n"]:
-    """How open the close surroundings of each point are, from 0.3 to 1: the contact shadows that the light baked at
-    vertices is too coarse for. A few rays per pixel, then averaged with neighbours on the same surface."""
+    """How open the close surroundings of each point are, from 0 to 1, by a few rays: the contact shadows that the
+    light baked at vertices is too coarse for."""
     met = np.flatnonzero(samples.hits.face >= 0)
     normal = samples.normal[met]
     point = origins[met] + samples.hits.distance[met, None] * directions[met] + LIFT * normal
     a, b = basis(normal)
-    openness = np.zeros(len(met), np.float32)
+    count = np.zeros(len(met), np.float32)
     turn = rng.random(len(met), np.float32) * np.float32(2 * np.pi)
     cosine, sine = np.cos(turn), np.sin(turn)
-    reach = np.full(len(met), OCCLUSION_REACH, np.float32)
-    for k in range(OCCLUSION_RAYS):
-        # A sunflower of four with its own radius each; each ray also has its own reach, so that shadows fade.
-        radius = np.float32(np.sqrt((k + 0.5) / OCCLUSION_RAYS))
+    for k, share in enumerate(OCCLUSION_REACHES):
+        radius = np.float32(np.sqrt((k + 0.5) / len(OCCLUSION_REACHES)))
         x0, y0 = radius * np.cos(2.399963 * k), radius * np.sin(2.399963 * k)
         x, y = (x0 * cosine - y0 * sine)[:, None], (x0 * sine + y0 * cosine)[:, None]
         ways = x * a + y * b + np.float32(np.sqrt(1 - radius**2)) * normal
-        openness += ~stage.tracer.blocked(point, ways, reach * np.float32((0.3, 1.0, 0.5, 0.7)[k]))
-    image = np.ones(shape, np.float32)
-    image.ravel()[met] = openness / OCCLUSION_RAYS
-    weight = np.zeros(shape, np.float32)
-    total = np.zeros(shape, np.float32)
+        count += ~stage.tracer.blocked(point, ways, np.full(len(met), share, np.float32))
+    openness = np.ones(len(origins), np.float32)
+    openness[met] = count / len(OCCLUSION_REACHES)
+    return openness
+
+
+def _smoothed(
+    values: Float32[np.ndarray, "n k"], samples: Samples, shape: tuple[int, int]
+) -> Float32[np.ndarray, "n k"]:
+    """Averaged with neighbouring pixels on the same smooth surface."""
+    image = values.reshape(*shape, -1)
+    total, weight = image.copy(), np.ones(shape, np.float32)
     normals = samples.normal.reshape(*shape, 3)
     inverse = (1 / np.maximum(samples.hits.distance, 1e-3)).reshape(shape)
-    for dy in (-2, 0, 2):
-        for dx in (-2, 0, 2):
-            for sy, sx in ((0, 0), (1, 1)) if dx or dy else ((0, 0),):
-                move = (dy + sy * (1 if dy <= 0 else -1), dx + sx * (1 if dx <= 0 else -1))
-                shifted = np.roll(normals, move, (0, 1))
-                alike = (normals * shifted).sum(axis=2) > 0.9
-                alike &= np.abs(np.roll(inverse, move, (0, 1)) - inverse) < 0.03 * inverse
-                total += np.roll(image, move, (0, 1)) * alike
-                weight += alike
-    return 0.3 + 0.7 * (total / np.maximum(weight, 1)).ravel()
+    for dy, dx in ((0, 1), (1, 0), (1, 1), (1, -1), (2, 0), (0, 2), (2, 1), (1, 2), (-2, 1), (-1, 2)):
+        # A pair of pixels is alike both ways, so that one test serves two.
+        height, width = shape
+        here = np.s_[max(-dy, 0) : height - max(dy, 0), max(-dx, 0) : width - max(dx, 0)]
+        there = np.s_[max(dy, 0) : height - max(-dy, 0), max(dx, 0) : width - max(-dx, 0)]
+        alike = np.einsum("hwc,hwc->hw", normals[here], normals[there]) > 0.9
+        alike &= np.abs(inverse[here] - inverse[there]) < 0.03 * inverse[here]
+        total[here] += image[there] * alike[..., None]
+        total[there] += image[here] * alike[..., None]
+        weight[here] += alike
+        weight[there] += alike
+    return (total / weight[..., None]).reshape(values.shape)
 
 
 def _edges(

@@ -5,7 +5,7 @@ import numpy as np
 from locus.scenes.houses import fabrics, finishes, prints
 from locus.scenes.houses.furniture.storage import books_in_row
 from locus.scenes.houses.model import Model
-from locus.scenes.houses.patterns import Colour, hsv, near, painted, stored
+from locus.scenes.houses.patterns import Colour, any_hue, hsv, near, painted, stored
 from locus.scenes.houses.solids import ball, box, cushion, cylinder, lathe, panel, rod, sheet, tube
 from locus.scenes.houses.style import Style
 from locus.scenes.render.materials import Material
@@ -124,7 +124,7 @@ def vase(rng: np.random.Generator, style: Style) -> Model:
     if rng.random() < 0.6:
         stem = finishes.plastic(rng, (0.25, 0.4, 0.2))
         petal = style.paints[0]
-        colour = hsv(rng.random(), 0.6, 0.9)
+        colour = hsv(any_hue(rng), 0.6, 0.9)
         for _ in range(int(rng.integers(4, 9))):
             angle, lean = rng.uniform(0, 2 * np.pi), rng.uniform(0.02, 0.12)
             tip = np.array([lean * np.cos(angle), lean * np.sin(angle), height + rng.uniform(0.1, 0.28)])
@@ -247,7 +247,7 @@ def waste_bin(rng: np.random.Generator, style: Style) -> Model:
 
 
 def candle(rng: np.random.Generator, style: Style) -> Model:
-    wax = finishes.plastic(rng, hsv(rng.random(), rng.uniform(0, 0.4), 0.9))
+    wax = finishes.plastic(rng, hsv(any_hue(rng), rng.uniform(0, 0.4), 0.9))
     parts = []
     for k in range(int(rng.integers(1, 4))):
         at = (0.07 * k, 0.02 * (k % 2), 0.0)

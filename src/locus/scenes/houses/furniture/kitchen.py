@@ -5,7 +5,7 @@ import numpy as np
 from locus.scenes.houses import finishes, prints
 from locus.scenes.houses.furniture.storage import drawers
 from locus.scenes.houses.model import Model, Shelf
-from locus.scenes.houses.patterns import hsv
+from locus.scenes.houses.patterns import any_hue, hsv
 from locus.scenes.houses.solids import ball, box, cushion, cylinder, lathe, panel, tube
 from locus.scenes.houses.style import Style
 from locus.scenes.render.materials import Material
@@ -157,7 +157,7 @@ def fridge(rng: np.random.Generator, style: Style) -> Model:
     for _ in range(int(rng.integers(0, 6))):
         # Notes and magnets.
         x, z = rng.uniform(-width / 2 + 0.1, width / 2 - 0.12), rng.uniform(split + 0.1, height - 0.15)
-        parts.append(box((rng.uniform(0.04, 0.12), 0.002, rng.uniform(0.04, 0.14)), (float(x), depth / 2 + 0.001, float(z)), style.paints[0], 0.0, tint=hsv(rng.random(), rng.uniform(0, 0.7), 0.95)))
+        parts.append(box((rng.uniform(0.04, 0.12), 0.002, rng.uniform(0.04, 0.14)), (float(x), depth / 2 + 0.001, float(z)), style.paints[0], 0.0, tint=hsv(any_hue(rng), rng.uniform(0, 0.7), 0.95)))
     return Model("fridge", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.1, height, 0.4)])
 
 
@@ -209,7 +209,7 @@ def pot(rng: np.random.Generator, style: Style) -> Model:
 
 def dishes(rng: np.random.Generator, style: Style) -> Model:
     """A cup, a bowl, a plate or a stack of them."""
-    glaze = finishes.ceramic(rng, hsv(rng.random(), rng.choice([0.03, 0.4]), rng.uniform(0.5, 0.95)))
+    glaze = finishes.ceramic(rng, hsv(any_hue(rng), rng.choice([0.03, 0.4]), rng.uniform(0.5, 0.95)))
     form = rng.choice(["cup", "plates", "bowl", "place"])
     if form == "cup":
         parts = [lathe([(0, 0), (0.03, 0), (0.04, 0.03), (0.042, 0.09), (0.038, 0.09), (0.034, 0.02), (0, 0.012)], glaze)]
@@ -228,10 +228,10 @@ def dishes(rng: np.random.Generator, style: Style) -> Model:
 
 
 def bottle(rng: np.random.Generator, style: Style) -> Model:
-    material = finishes.plastic(rng, hsv(rng.random(), rng.uniform(0.1, 0.8), rng.uniform(0.1, 0.8)))
+    material = finishes.plastic(rng, hsv(any_hue(rng), rng.uniform(0.1, 0.8), rng.uniform(0.1, 0.8)))
     r, h = rng.uniform(0.028, 0.042), rng.uniform(0.18, 0.32)
     profile = [(0, 0), (r, 0), (r, h * 0.6), (r * 0.4, h * 0.78), (r * 0.36, h * 0.97), (0, h * 0.98)]
-    label = cylinder(r + 0.0008, h * 0.25, (0, 0, h * 0.2), finishes.plastic(rng, hsv(rng.random(), 0.3, 0.9)), 18)
+    label = cylinder(r + 0.0008, h * 0.25, (0, 0, h * 0.2), finishes.plastic(rng, hsv(any_hue(rng), 0.3, 0.9)), 18)
     return Model("bottle", [lathe(profile, material), label])
 
 

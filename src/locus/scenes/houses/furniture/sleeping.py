@@ -4,7 +4,7 @@ import numpy as np
 
 from locus.scenes.houses import fabrics
 from locus.scenes.houses.model import Model, Shelf
-from locus.scenes.houses.patterns import hsv
+from locus.scenes.houses.patterns import any_hue, hsv
 from locus.scenes.houses.solids import box, cushion, sheet
 from locus.scenes.houses.style import Style
 
@@ -20,9 +20,9 @@ def bed(rng: np.random.Generator, style: Style, single: bool) -> Model:
     for x in (-width / 2 + 0.06, width / 2 - 0.06):
         for y in (-length / 2 + 0.14, length / 2 - 0.07):
             parts.append(box((0.06, 0.06, frame_top - 0.16), (x, y, (frame_top - 0.16) / 2), wood))
-    sheet_cloth = fabrics.fabric(rng, hsv(rng.random(), rng.uniform(0, 0.1), rng.uniform(0.85, 0.96)), plain=True)
+    sheet_cloth = fabrics.fabric(rng, hsv(any_hue(rng), rng.uniform(0, 0.1), rng.uniform(0.85, 0.96)), plain=True)
     top = frame_top + mattress
-    parts.append(box((width - 0.04, length - 0.1, mattress), (0, 0.03, frame_top + mattress / 2), sheet_cloth, 0.05, step=0.2))
+    parts.append(box((width - 0.06, length - 0.14, mattress), (0, 0.01, frame_top + mattress / 2), sheet_cloth, 0.05, step=0.2))
     duvet = style.cloth(rng)
     reach = length * rng.uniform(0.6, 0.78)
     parts.append(_blanket(rng, duvet, width + 0.05, reach, length / 2 - reach / 2 + 0.01, top, frame_top - 0.06))

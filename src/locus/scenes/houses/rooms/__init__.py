@@ -1,0 +1,1 @@
+"""How people furnish: one file per use of a room."""
