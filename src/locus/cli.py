@@ -101,7 +101,97 @@ def convert(scene: SceneOptions, out: Path) -> int:
     return 0
 
 
-COMMANDS: dict[str, Callable[..., int]] = {"inspect": inspect, "convert": convert}
+def houses(
+    out: Annotated[Path, tyro.conf.Positional],
+    count: int = 1,
+    seed: int = 0,
+    frames: int | None = None,
+    size: tuple[int, int] = (320, 256),
+    path: Literal["panorama", "walk"] = "panorama",
+    depth_noise: tyro.conf.FlagCreatePairsOff[bool] = False,
+    models: Path | None = None,
+    textures: Path | None = None,
+    preview: tyro.conf.FlagCreatePairsOff[bool] = False,
+) -> int:
+    """Generate furnished houses with exact depth, poses, semantic and instance labels.
+
+    One folder per house, in the native format. Houses that are there already are kept; run again to continue.
+
+    Args:
+        out: The folder to write the houses to.
+        count: How many houses.
+        seed: The first house's seed; the next house has the next seed.
+        frames: Frames per house. By default as many as show every room from several points.
+        size: Width and height of the images.
+        path: Six headings from standing points (panorama), or a smooth walk through the doors.
+        depth_noise: Give depth the errors and holes of a structured-light sensor.
+        models: A folder of OBJ or GLB furniture to mix in; a file's name tells its kind.
+        textures: A folder of photographs to use as materials and wall pictures.
+        preview: Also write preview.jpg, a contact sheet.
+    """
+    from locus.scenes.houses import write_houses
+    from locus.scenes.houses.preview import write_preview
+
+    if count < 1:
+        raise LocusError(f"the number of houses must be positive, not {count}")
+    written = write_houses(
+        out,
+        range(seed, seed + count),
+        frames=frames,
+        size=size,
+        path=path,
+        depth_noise=depth_noise,
+        models=models,
+        textures=textures,
+        progress=True,
+    )
+    Console().print(f"{len(written)} houses in {escape(str(out))}")
+    if preview:
+        Console().print(f"Contact sheet: {escape(str(write_preview(written, out)))}")
+    return 0
+
+
+def render(
+    mesh: Annotated[Path, tyro.conf.Positional],
+    out: Annotated[Path, tyro.conf.Positional],
+    frames: int | None = None,
+    size: tuple[int, int] = (320, 256),
+    path: Literal["panorama", "walk"] = "panorama",
+    up: Literal["y", "z"] | None = None,
+    scale: float = 1.0,
+    seed: int = 0,
+    depth_noise: tyro.conf.FlagCreatePairsOff[bool] = False,
+) -> int:
+    """Make posed RGB-D of a textured mesh or scan: GLB, OBJ, or PLY with vertex colours.
+
+    Args:
+        mesh: The mesh; a place with a floor to stand on.
+        out: The new folder, written in the native format.
+        frames: How many frames. By default as many as show every part of the floor from several points.
+        size: Width and height of the images.
+        path: Six headings from standing points (panorama), or a smooth walk.
+        up: The mesh's vertical axis. By default y for GLB and glTF, z for OBJ and PLY.
+        scale: Metres per unit of the mesh.
+        seed: Another seed gives other cameras.
+        depth_noise: Give depth the errors and holes of a structured-light sensor.
+    """
+    from locus.scenes.native import export
+    from locus.scenes.render import render_mesh
+
+    scene = render_mesh(
+        mesh, frames=frames, size=size, path=path, up=up, scale=scale, seed=seed, depth_noise=depth_noise
+    )
+    written = export(scene, out, progress=True)
+    Console().print(f"Wrote {len(scene)} frames to {escape(str(written))}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[..., int]] = {
+    "inspect": inspect,
+    "convert": convert,
+    "houses": houses,
+    "render": render,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

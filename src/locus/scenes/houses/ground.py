@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from locus.scenes.houses.cameras import Ground
+from locus.scenes.render.cameras import Ground
 from locus.scenes.houses.house import House
 from locus.scenes.houses.model import boxes_of
 from locus.scenes.houses.placing import CELL

@@ -15,10 +15,12 @@ from locus.scenes.houses.placing import Placed, open_space
 from locus.scenes.houses.rooms import bathroom, bedroom, corridor, dining, kitchen, living, study
 from locus.scenes.houses.rooms.common import Household
 from locus.scenes.houses.style import Style, draw_style
+from locus.scenes.render.baking import Baked, bake
 from locus.scenes.render.lights import Lights, Outside, Window
 from locus.scenes.render.materials import Material
 from locus.scenes.render.parts import Part, Thing, join
 from locus.scenes.render.stage import Stage
+from locus.scenes.render.tracer import Tracer
 
 FURNISH = {
     "living": living.furnish,
@@ -43,11 +45,15 @@ class House:
 
     def stage(self) -> Stage:
         """Light the house; takes seconds."""
-        return Stage(join(self.things), self.lights, self.room_rectangles(), self.seed)
-
-    def room_rectangles(self) -> Float32[np.ndarray, "r 4"]:
+        mesh = join(self.things)
+        # Grown, so that what is fixed to the walls belongs to the room.
         grown = np.array([-0.05, -0.05, 0.05, 0.05])
-        return np.array([np.array(room.inner) + grown for room in self.plan.rooms], np.float32)
+        rooms = np.array([np.array(room.inner) + grown for room in self.plan.rooms], np.float32)
+
+        def light(tracer: Tracer, albedo: Float32[np.ndarray, "f 3"]) -> Baked:
+            return bake(mesh, tracer, self.lights, albedo, rooms, self.seed)
+
+        return Stage(mesh, self.lights, light)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:

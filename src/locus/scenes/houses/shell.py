@@ -16,6 +16,8 @@ WALL_STEP = 0.14
 SKIRTING_DEPTH = 0.014
 FRAME = 0.07
 """Width of the boards around a door and of a window's frame."""
+SUNK = 0.006
+"""Boards reach this far into the wall and over the edge of its hole, so that no gap shows."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def _skirting(side: Side, material: Material, tiled: bool) -> list[Part]:
     parts = []
     for s0, s1 in zip(edges[::2], edges[1::2], strict=True):
         if s1 - s0 > 0.03:
-            parts.append(_along(side, s0, s1, 0.0, 0.085, 0.0, SKIRTING_DEPTH, material))
+            parts.append(_along(side, s0, s1, 0.0, 0.085, -SUNK, SKIRTING_DEPTH, material))
     return parts
 
 
@@ -161,9 +163,10 @@ def door_parts(passage: Passage, plan: Plan, style: Style, threshold: Material) 
         if k == 0:
             hole = Hole(passage.kind, s0, s1, 0.0, passage.height)
             parts += _lining(side, hole, INNER_WALL, style.trim, threshold)
-        parts.append(_along(side, s0 - FRAME, s0, 0, passage.height + FRAME, 0.0, 0.018, style.trim))
-        parts.append(_along(side, s1, s1 + FRAME, 0, passage.height + FRAME, 0.0, 0.018, style.trim))
-        parts.append(_along(side, s0, s1, passage.height, passage.height + FRAME, 0.0, 0.018, style.trim))
+        top = passage.height
+        parts.append(_along(side, s0 - FRAME, s0 + SUNK, 0, top + FRAME, -SUNK, 0.018, style.trim))
+        parts.append(_along(side, s1 - SUNK, s1 + FRAME, 0, top + FRAME, -SUNK, 0.018, style.trim))
+        parts.append(_along(side, s0 + SUNK, s1 - SUNK, top - SUNK, top + FRAME, -SUNK, 0.0175, style.trim))
     return parts
 
 

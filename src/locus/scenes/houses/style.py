@@ -29,7 +29,7 @@ class Style:
         """Mostly off-white, often a light tint."""
         if rng.random() < 0.45:
             return hsv(rng.uniform(0.08, 0.16), rng.uniform(0.01, 0.08), rng.uniform(0.84, 0.93))
-        return hsv(self.hue + rng.normal(0, 0.08), rng.uniform(0.05, 0.25), rng.uniform(0.7, 0.92))
+        return hsv(self.hue + rng.normal(0, 0.08), rng.uniform(0.03, 0.2), rng.uniform(0.72, 0.92))
 
     def accent(self, rng: np.random.Generator) -> Colour:
         return hsv(self.hue + rng.normal(0, 0.05) if rng.random() < 0.5 else any_hue(rng), rng.uniform(0.15, 0.65), rng.uniform(0.3, 0.8))

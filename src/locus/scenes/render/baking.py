@@ -136,21 +136,24 @@ def _gather(
     sky = np.zeros((len(flat), 3), np.float32)
     missed = np.flatnonzero(face < 0)
     if len(missed):
-        own = own_window(origins[missed], flat[missed], lights.windows, points.room[missed // GATHER_RAYS])
-        sky[missed] = lights.outside.radiance(flat[missed]) * ~own[:, None]
+        lit = _other_window(origins[missed], flat[missed], lights.windows, points.room[missed // GATHER_RAYS])
+        sky[missed] = lights.outside.radiance(flat[missed]) * lit[:, None]
     return face.reshape(count, -1), sky.reshape(count, -1, 3).mean(axis=1)
 
 
-def own_window(
+def _other_window(
     origins: Float32[np.ndarray, "n 3"],
     directions: Float32[np.ndarray, "n 3"],
     windows: list[Window],
     room: Int32[np.ndarray, " n"],
 ) -> Bool[np.ndarray, " n"]:
-    """Whether a ray that leaves the house does so by a window of the given room, which is sampled by itself."""
+    """Whether a ray leaves by a window of another room (those of its own are sampled by themselves). One that leaves
+    by no window at all has slipped through a crack; without windows the scene lies in the open."""
+    if not windows:
+        return np.ones(len(origins), bool)
     through = window_met(origins, directions, windows)
-    rooms = np.array([window.room for window in windows] + [-2], np.int32)
-    return rooms[through] == room
+    rooms = np.array([window.room for window in windows], np.int32)
+    return (through >= 0) & (rooms[through] != room)
 
 
 def window_met(

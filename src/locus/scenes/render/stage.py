@@ -1,11 +1,12 @@
 """A scene ready to be seen: its mesh, textures, light and rays; and the colour that comes back along any ray."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from locus.scenes.render.baking import LIFT, Baked, bake, sun_share, window_met
+from locus.scenes.render.baking import LIFT, Baked, sun_share, window_met
 from locus.scenes.render.lights import Lights, basis
 from locus.scenes.render.materials import TextureStore
 from locus.scenes.render.parts import Mesh
@@ -34,7 +35,10 @@ class Samples:
 class Stage:
     """A lit scene. Reading it is safe from several threads."""
 
-    def __init__(self, mesh: Mesh, lights: Lights, rooms: Float32[np.ndarray, "r 4"], seed: int) -> None:
+    def __init__(
+        self, mesh: Mesh, lights: Lights, light: Callable[[Tracer, Float32[np.ndarray, "f 3"]], Baked]
+    ) -> None:
+        """`light` computes the light at vertices, given the rays and the mean colour of every face."""
         self.mesh, self.lights = mesh, lights
         self.tracer = Tracer(mesh.vertices, mesh.faces)
         self.textures = TextureStore(mesh.materials)
@@ -52,13 +56,10 @@ class Stage:
         side = np.left_shift(1, self.textures.log_size[self._texture]).astype(np.float32)
         self._texels_per_metre = side * np.sqrt(uv_area / np.maximum(area, 1e-12)).astype(np.float32)
         albedo = self.textures.mean[self._texture] * mesh.tint[mesh.faces].mean(axis=1)
-        self.baked = self._light(albedo, rooms, seed)
+        baked = light(self.tracer, albedo * (self._emission == 0)[:, None])
         self._vertex = np.concatenate(
-            [mesh.normals, mesh.uvs, mesh.tint, self.baked.ambient, self.baked.sun[:, None]], axis=1
+            [mesh.normals, mesh.uvs, mesh.tint, baked.ambient, baked.sun[:, None]], axis=1
         ).astype(np.float32)
-
-    def _light(self, albedo: Float32[np.ndarray, "f 3"], rooms: Float32[np.ndarray, "r 4"], seed: int) -> Baked:
-        return bake(self.mesh, self.tracer, self.lights, albedo * (self._emission == 0)[:, None], rooms, seed)
 
     def look(
         self,

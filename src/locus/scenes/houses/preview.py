@@ -1,0 +1,55 @@
+"""A contact sheet of houses: a few views of each, from different rooms."""
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from locus.scenes.load import load_scene
+from locus.scenes.scene import Scene
+
+COLUMNS, ROWS = 6, 4
+GAP = 4
+
+
+def write_preview(folders: list[Path], out: Path) -> Path:
+    """A sheet of 24 views, divided among the houses."""
+    chosen = folders[: COLUMNS * ROWS]
+    share = -(-COLUMNS * ROWS // len(chosen))
+    pictures = [picture for folder in chosen for picture in _best(load_scene(folder), share)][: COLUMNS * ROWS]
+    height, width = pictures[0].shape[:2]
+    rows = -(-len(pictures) // COLUMNS)
+    sheet = np.full((rows * (height + GAP) - GAP, COLUMNS * (width + GAP) - GAP, 3), 255, np.uint8)
+    for k, picture in enumerate(pictures):
+        row, column = divmod(k, COLUMNS)
+        top, left = row * (height + GAP), column * (width + GAP)
+        sheet[top : top + height, left : left + width] = picture
+    file = out / "preview.jpg"
+    partial = out / ".preview.partial.jpg"
+    Image.fromarray(sheet).save(partial, quality=80, optimize=True)
+    partial.rename(file)
+    return file
+
+
+def _best(scene: Scene, count: int) -> list[np.ndarray]:
+    """The views with most things in them, of those that look from places or ways not shown yet."""
+    kinds = {label.id: label.kind for label in scene.classes}
+    order, poses = [], []
+    for frame in scene:
+        ids, sizes = np.unique(frame.instance[::4, ::4], return_counts=True)
+        classes = np.unique(frame.semantic[::4, ::4])
+        things = sum(kinds.get(int(k)) == "thing" for k in classes)
+        order.append(things + 0.2 * min(len(ids), 20) - 6 * sizes.max() / sizes.sum())
+        poses.append(frame.world_from_camera)
+    chosen: list[int] = []
+    score = np.array(order, float)
+    for _ in range(min(count, len(scene))):
+        best = int(np.argmax(score))
+        chosen.append(best)
+        # A view like one that is shown already counts less: from close by, or the same way.
+        for k, pose in enumerate(poses):
+            away = np.linalg.norm(pose[:3, 3] - poses[best][:3, 3])
+            same_way = float(pose[:3, 2] @ poses[best][:3, 2])
+            score[k] -= 6 * np.exp(-((away / 2.5) ** 2)) * (0.5 + 0.5 * max(same_way, 0))
+        score[best] = -np.inf
+    return [scene[k].image for k in chosen]
