@@ -1,6 +1,9 @@
 """The solids that furniture is made of. Each returns a `Part` with outward normals and texture coordinates in metres
 (from 0 to 1 where a function says fitted)."""
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 from jaxtyping import Float, Float32
 
@@ -11,18 +14,11 @@ from locus.scenes.render.parts import Part
 Vector = tuple[float, float, float]
 
 
+@lru_cache(maxsize=512)
 def _faces_of_grid(rows: int, columns: int) -> np.ndarray:
     index = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     a, b, c, d = index[:-1, :-1], index[:-1, 1:], index[1:, 1:], index[1:, :-1]
     return np.concatenate([np.stack([a, b, c], -1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)])
-
-
-def _lines(half: float, bevel: float, step: float) -> np.ndarray:
-    """Grid lines from -half to half: the bevels, and an even division between them."""
-    inner = half - bevel
-    count = max(1, int(np.ceil(2 * inner / step)))
-    middle = np.linspace(-inner, inner, count + 1)
-    return np.concatenate([[-half], middle, [half]]) if bevel > 0 else middle
 
 
 def linear(colour: Colour | None, count: int) -> Float32[np.ndarray, "v 3"] | None:
@@ -30,67 +26,108 @@ def linear(colour: Colour | None, count: int) -> Float32[np.ndarray, "v 3"] | No
     return None if colour is None else np.tile(np.array(colour, np.float32) ** np.float32(2.2), (count, 1))
 
 
+SMALL = 0.15
+"""A box no longer than this has sharp edges: nobody would see that they are round."""
+
+
 def box(
     size: Vector,
     centre: Vector,
     material: Material,
     bevel: float = 0.008,
-    step: float = 0.3,
+    step: float = 0.35,
     tint: Colour | None = None,
     bulge: float = 0.0,
 ) -> Part:
     """A box with rounded edges, divided finely enough to carry light. `bulge` swells its faces, as in a cushion.
     The grain of its material runs along its longest side."""
     half = np.array(size, float) / 2
-    bevel = min(bevel, float(half.min()) * 0.98)
-    grain = int(np.argmax(half))
-    vertices, normals, uvs, faces, start = [], [], [], [], 0
-    for axis in range(3):
-        a, b = (axis + 1) % 3, (axis + 2) % 3
-        la, lb = _lines(half[a], bevel, step), _lines(half[b], bevel, step)
-        for sign in (-1, 1):
-            grid_b, grid_a = np.meshgrid(lb, la, indexing="ij")
-            point = np.empty((*grid_a.shape, 3))
-            point[..., a], point[..., b], point[..., axis] = grid_a, grid_b, sign * half[axis]
-            inner = np.clip(point, bevel - half, half - bevel)
-            away = point - inner
-            length = np.linalg.norm(away, axis=-1, keepdims=True)
-            normal = away / np.maximum(length, 1e-9) if bevel > 0 else np.zeros_like(point)
-            if bevel == 0:
-                normal[..., axis] = sign
-            else:
-                point = inner + bevel * normal
-            if bulge:
-                point = point + bulge * _swell(point / half, axis) * half.min() * sign * np.eye(3)[axis]
-                normal = normal - 0.6 * bulge * point / half * (np.arange(3) != axis) * -1
-                normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
-            u, v = (b, a) if b == grain or (a != grain and axis != 2 and a == 2) else (a, b)
-            if 2 in (a, b) and grain not in (a, b):
-                u, v = (a, b) if b == 2 else (b, a)
-            uvs.append(np.stack([point[..., u], point[..., v]], -1).reshape(-1, 2))
-            vertices.append(point.reshape(-1, 3))
-            normals.append(normal.reshape(-1, 3))
-            face = _faces_of_grid(*grid_a.shape)
-            faces.append((face if sign > 0 else face[:, ::-1]) + start)
-            start += grid_a.size
-    position = np.concatenate(vertices) + np.array(centre)
+    bevel = 0.0 if max(size) < SMALL and bevel <= 0.012 else min(bevel, float(half.min()) * 0.98)
+    inner = half - bevel
+    counts = np.maximum(1, np.ceil(2 * inner / step)).astype(int)
+    form = _box_form(int(counts[0]), int(counts[1]), int(counts[2]), bevel > 0)
+    local = form.inner * inner + bevel * form.normals
+    normals = form.normals
+    if bulge:
+        place = local / half
+        swell = np.prod(np.where(form.across, 1 - np.clip(place, -1, 1) ** 2, 1), axis=1, keepdims=True)
+        local = local + bulge * half.min() * swell * form.outward
+        normals = normals + 0.6 * bulge * place * form.across
+        normals = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    u, v = _grain_axes(int(np.argmax(half)))
+    rows = np.arange(len(local))
+    uvs = np.stack([local[rows, u[form.axis]], local[rows, v[form.axis]]], axis=1)
     # Boards of one piece of furniture must not all show the same knot.
-    offset = np.array(centre)[:2] * 1.7 + np.array(centre)[2] * np.array([0.9, 2.3])
+    x, y, z = centre
+    uvs += (1.7 * x + 0.9 * z, 1.7 * y + 2.3 * z)
     return Part(
-        position.astype(np.float32),
-        np.concatenate(normals).astype(np.float32),
-        (np.concatenate(uvs) + offset).astype(np.float32),
-        np.concatenate(faces).astype(np.int32),
+        (local + np.array(centre)).astype(np.float32),
+        normals.astype(np.float32),
+        uvs.astype(np.float32),
+        form.faces,
         material,
-        linear(tint, start),
+        linear(tint, len(local)),
     )
 
 
-def _swell(position: np.ndarray, axis: int) -> np.ndarray:
-    """1 in the middle of a face, 0 at its rim."""
-    others = [k for k in range(3) if k != axis]
-    rim = np.clip(np.abs(position[..., others]), 0, 1)
-    return ((1 - rim[..., 0] ** 2) * (1 - rim[..., 1] ** 2))[..., None]
+def _grain_axes(grain: int) -> tuple[np.ndarray, np.ndarray]:
+    """For the faces across x, y and z: the axes along which the texture's u and v run. u follows the grain; on the
+    ends of a board v is upright."""
+    u, v = [], []
+    for axis in range(3):
+        others = [k for k in range(3) if k != axis]
+        first = grain if grain in others else others[0]
+        u.append(first)
+        v.append(others[0] if first == others[1] else others[1])
+    return np.array(u), np.array(v)
+
+
+@dataclass(frozen=True, eq=False)
+class _BoxForm:
+    """What all boxes with the same division share: each vertex is `inner` times the box's half size without its
+    bevel, plus the bevel along the normal."""
+
+    inner: np.ndarray
+    normals: np.ndarray
+    axis: np.ndarray
+    outward: np.ndarray
+    across: np.ndarray
+    faces: np.ndarray
+
+
+@lru_cache(maxsize=512)
+def _box_form(nx: int, ny: int, nz: int, bevelled: bool) -> _BoxForm:
+    counts = (nx, ny, nz)
+    inner, normals, axes, outward, faces, start = [], [], [], [], [], 0
+    for axis in range(3):
+        a, b = (axis + 1) % 3, (axis + 2) % 3
+        lines = [np.linspace(-1, 1, counts[k] + 1) for k in (a, b)]
+        lean = [np.zeros(len(line)) for line in lines]
+        if bevelled:
+            lines = [np.concatenate([[-1], line, [1]]) for line in lines]
+            lean = [np.concatenate([[-1], flat, [1]]) for flat in lean]
+        for sign in (-1, 1):
+            grid_b, grid_a = np.meshgrid(lines[1], lines[0], indexing="ij")
+            lean_b, lean_a = np.meshgrid(lean[1], lean[0], indexing="ij")
+            place, normal = np.zeros((grid_a.size, 3)), np.zeros((grid_a.size, 3))
+            place[:, a], place[:, b], place[:, axis] = grid_a.ravel(), grid_b.ravel(), sign
+            normal[:, a], normal[:, b], normal[:, axis] = lean_a.ravel(), lean_b.ravel(), sign
+            inner.append(place)
+            normals.append(normal / np.linalg.norm(normal, axis=1, keepdims=True))
+            axes.append(np.full(grid_a.size, axis))
+            outward.append(np.tile(sign * np.eye(3)[axis], (grid_a.size, 1)))
+            face = _faces_of_grid(*grid_a.shape)
+            faces.append((face if sign > 0 else face[:, ::-1]) + np.int32(start))
+            start += grid_a.size
+    which = np.concatenate(axes)
+    return _BoxForm(
+        np.concatenate(inner),
+        np.concatenate(normals),
+        which,
+        np.concatenate(outward),
+        which[:, None] != np.arange(3),
+        np.concatenate(faces).astype(np.int32),
+    )
 
 
 def cushion(size: Vector, centre: Vector, material: Material, tint: Colour | None = None, bulge: float = 0.35) -> Part:

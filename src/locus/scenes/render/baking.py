@@ -15,11 +15,11 @@ from locus.scenes.render.lights import Lights, Window, basis, disc
 from locus.scenes.render.parts import Mesh
 from locus.scenes.render.tracer import Tracer
 
-GATHER_RAYS = 36
+GATHER_RAYS = 30
 WINDOW_RAYS = 10
 LAMP_RAYS = 6
 SUN_RAYS = 4
-BOUNCES = 4
+BOUNCES = 3
 CHUNK = 4096
 LIFT = 2e-3
 """Metres by which rays start above their surface."""
@@ -33,6 +33,8 @@ class Baked:
     """Everything but the direct sun."""
     sun: Float32[np.ndarray, " v"]
     """Share of the sun's disc seen, times the cosine to it."""
+    near_sun: Bool[np.ndarray, " v"]
+    """Whether the vertex or one close to it sees the sun; elsewhere nobody need ask."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,10 @@ def bake(
             for _ in range(3):
                 indirect = smooth @ indirect
     direct = smooth @ direct
-    return Baked((direct + indirect).astype(np.float32), sun.astype(np.float32))
+    near_sun = (sun > 0).astype(np.float32)
+    for _ in range(3):
+        near_sun = smooth @ near_sun
+    return Baked((direct + indirect).astype(np.float32), sun.astype(np.float32), near_sun > 0)
 
 
 def _points(mesh: Mesh, rooms: Float32[np.ndarray, "r 4"]) -> _Points:

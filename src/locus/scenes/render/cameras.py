@@ -16,9 +16,11 @@ from locus.scenes.render.tracer import Tracer
 from locus.scenes.render.view import rays
 
 HEADINGS = 6
-POINTS_PER_ROOM = 5
+POINTS_PER_ROOM = 7
 """Standing points in a room, so that most spots are seen from four of them."""
-LEAST_THINGS = 3
+LEAST_THINGS = 4
+LEAST_RELIEF = 0.5
+"""Metres between the near and the far tenth of a view: less is a bare wall."""
 CLOSEST = 0.6
 """Metres: nothing in the middle of a view is closer."""
 
@@ -63,6 +65,8 @@ class Eyes:
         # A view that one surface fills shows nothing else, whatever peeps in at its rim.
         _, sizes = np.unique(self.mesh.instance[face], return_counts=True)
         filled = max(float(sizes.max(initial=0)) / len(depth) - 0.6, 0.0)
+        if np.ptp(np.percentile(depth[seen], (10, 90))) < LEAST_RELIEF if seen.any() else True:
+            filled += 0.2
         return float((counts >= 3).sum()) + 0.1 * len(labels), too_close + filled
 
 

@@ -60,6 +60,7 @@ class Stage:
         self._vertex = np.concatenate(
             [mesh.normals, mesh.uvs, mesh.tint, baked.ambient, baked.sun[:, None]], axis=1
         ).astype(np.float32)
+        self._near_sun = baked.near_sun[mesh.faces].any(axis=1)
 
     def look(
         self,
@@ -88,7 +89,7 @@ class Stage:
         matt = albedo * (1 - self._metal[face])[:, None]
         light = values[:, 8:11]
         ambient[met] = matt * light
-        direct = matt * self._sunlight(point, facing, flat)[:, None] * self.lights.outside.sunlight
+        direct = matt * self._sunlight(point, facing, flat, face)[:, None] * self.lights.outside.sunlight
         direct += albedo * self._emission[face, None]
         mirrored = self._mirrored(point, way, facing, flat, face, albedo, light, pixel_angle, rng)
         gloss = np.zeros_like(radiance)
@@ -137,11 +138,12 @@ class Stage:
         point: Float32[np.ndarray, "n 3"],
         facing: Float32[np.ndarray, "n 3"],
         flat: Float32[np.ndarray, "n 3"],
+        face: Int32[np.ndarray, " n"],
     ) -> Float32[np.ndarray, " n"]:
         sun = self.lights.outside.sun
         if not self.lights.outside.sunlight.any():
             return np.zeros(len(point), np.float32)
-        cosine = np.maximum(facing @ sun, 0) * (flat @ sun > 0)
+        cosine = np.maximum(facing @ sun, 0) * ((flat @ sun > 0) & self._near_sun[face])
         return cosine * sun_share(point, cosine, self.tracer, self.lights)
 
     def _mirrored(
