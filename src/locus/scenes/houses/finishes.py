@@ -85,7 +85,7 @@ def parquet(rng: np.random.Generator) -> Material:
         local_x, local_y = x * cell - start_x, y * cell - start_y
         along, across = np.where(lying, local_x, local_y), np.where(lying, local_y, local_x)
         key = (start_x % cell) * cell + start_y % cell + np.where(lying, 0, cell * cell)
-        border = np.minimum(np.minimum(along, 4 - along) , np.minimum(across, 1 - across)) * 14
+        border = np.minimum(np.minimum(along, 4 - along), np.minimum(across, 1 - across)) * 14
     else:
         column, row = np.floor(x * blocks), np.floor(y * blocks)
         lying = (column + row) % 2 < 1
@@ -191,7 +191,9 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
     """Stripes, dots, leaves, trellis or damask."""
     size = 512
     x, y = grid(size)
-    second = shaded(colour, rng.uniform(0.72, 0.9)) if rng.random() < 0.6 else hsv(any_hue(rng), 0.35, rng.uniform(0.4, 0.8))
+    second = (
+        shaded(colour, rng.uniform(0.72, 0.9)) if rng.random() < 0.6 else hsv(any_hue(rng), 0.35, rng.uniform(0.4, 0.8))
+    )
     style = rng.choice(["stripes", "dots", "leaves", "trellis", "damask", "chevron"])
     count = int(rng.integers(3, 8))
     if style == "stripes":
@@ -199,7 +201,9 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
         share = np.maximum(share, (np.abs((x * count * 2) % 1 - 0.5) < 0.04) * 0.6)
     elif style == "dots":
         odd = np.floor(y * count * 2) % 2
-        share = (np.hypot((x * count * 2 + odd * 0.5) % 1 - 0.5, y * count * 2 % 1 - 0.5) < rng.uniform(0.12, 0.3)) * 1.0
+        share = (
+            np.hypot((x * count * 2 + odd * 0.5) % 1 - 0.5, y * count * 2 % 1 - 0.5) < rng.uniform(0.12, 0.3)
+        ) * 1.0
     elif style == "trellis":
         a, b = (x + y) * count, (x - y) * count
         share = np.maximum(np.abs(np.sin(np.pi * a)) < 0.12, np.abs(np.sin(np.pi * b)) < 0.12) * 1.0
@@ -207,7 +211,11 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
         share = ((y * count * 3 + np.abs((x * count) % 1 - 0.5) * 2) % 1 < 0.4) * 1.0
     else:
         # A few random leaf-like strokes in a cell, mirrored: reads as damask or foliage.
-        in_x = np.abs((x * count) % 1 - 0.5) if style == "damask" else (x * count + 0.5 * (np.floor(y * count) % 2)) % 1 - 0.5
+        in_x = (
+            np.abs((x * count) % 1 - 0.5)
+            if style == "damask"
+            else (x * count + 0.5 * (np.floor(y * count) % 2)) % 1 - 0.5
+        )
         in_y = (y * count) % 1 - 0.5
         share = np.zeros_like(x)
         for _ in range(7):
@@ -247,9 +255,7 @@ def metal(rng: np.random.Generator, colour: Colour | None = None) -> Material:
 
 
 def plastic(rng: np.random.Generator, colour: Colour) -> Material:
-    return Material(
-        stored(painted(colour, 0.015 * noise(rng, 64, 1.0))), tile=0.5, roughness=rng.uniform(0.2, 0.45)
-    )
+    return Material(stored(painted(colour, 0.015 * noise(rng, 64, 1.0))), tile=0.5, roughness=rng.uniform(0.2, 0.45))
 
 
 def ceramic(rng: np.random.Generator, colour: Colour = (0.93, 0.93, 0.92)) -> Material:

@@ -11,12 +11,12 @@ import numpy as np
 from locus.errors import LocusError
 from locus.geometry import Camera
 from locus.progress import track
-from locus.scenes.native import write_native
 from locus.scenes.houses.classes import CLASSES
 from locus.scenes.houses.ground import free_ground
 from locus.scenes.houses.house import House, build, stream
 from locus.scenes.houses.model import Model
 from locus.scenes.houses.outside import load_models, load_textures
+from locus.scenes.native import write_native
 from locus.scenes.render.cameras import Eyes, panorama, walk
 from locus.scenes.render.materials import Material
 from locus.scenes.render.shoot import Shoot

@@ -134,7 +134,7 @@ class _Builder:
     def _leaf(self, rng: np.random.Generator, side: Side, width: float, height: float, middle: float) -> list[Part]:
         left = middle < side.length / 2
         hinge, way = (middle - width / 2, 1) if left else (middle + width / 2, -1)
-        angle = float(rng.uniform(np.radians(78), np.radians(92)))
+        angle = float(rng.uniform(np.radians(88), np.radians(97)))
         return shell.leaf_parts(side, hinge, way, width - 0.03, height - 0.02, angle, self.style)
 
     def _window(self, number: int, side: Side, hole: Hole, bars: tuple[int, int]) -> None:

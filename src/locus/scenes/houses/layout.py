@@ -162,7 +162,7 @@ def _divide(rng: np.random.Generator, uses: list[str]) -> list[Rectangle] | None
     width, depth = (total * aspect) ** 0.5, (total / aspect) ** 0.5
     cells: dict[int, Rectangle] = {}
     if "corridor" not in uses:
-        _slice(rng, list(rng.permutation(len(uses))), wish, (0.0, 0.0, width, depth), cells)
+        _slice(rng, [int(k) for k in rng.permutation(len(uses))], wish, (0.0, 0.0, width, depth), cells)
         return [cells[k] for k in range(len(uses))]
     corridor = uses.index("corridor")
     others = [int(k) for k in rng.permutation(len(uses)) if k != corridor]
@@ -194,7 +194,7 @@ def _slice(
     rng: np.random.Generator, keys: list[int], wish: list[float], where: Rectangle, cells: dict[int, Rectangle]
 ) -> None:
     if len(keys) == 1:
-        cells[int(keys[0])] = where
+        cells[keys[0]] = where
         return
     half = len(keys) // 2 if len(keys) < 4 else int(rng.integers(1, len(keys)))
     first, second = keys[:half], keys[half:]

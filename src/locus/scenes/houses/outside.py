@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 
 from locus.errors import LocusError
+from locus.scenes.files import read_image
 from locus.scenes.houses.classes import THINGS
 from locus.scenes.houses.model import Model, Shelf
-from locus.scenes.render.mesh_file import load_parts
 from locus.scenes.render.materials import Material
-from locus.scenes.files import read_image
+from locus.scenes.render.mesh_file import load_parts
 
 TABLE = "kinds.txt"
 """A file in the folder may name kinds: one line per model, `file name<space>kind`."""
@@ -80,9 +80,11 @@ def kind_of(name: str) -> str | None:
     words = f" {' '.join(re.findall(r'[a-z]+', words.lower()))} "
     plain = words.replace(" ", "")
     for kind in sorted(THINGS, key=len, reverse=True):
-        if f" {kind} " in words or kind.replace(" ", "") in plain and len(kind) > 4:
+        if f" {kind} " in words or (kind.replace(" ", "") in plain and len(kind) > 4):
             return kind
-    return next((kind for word, kind in WORDS.items() if f" {word} " in words or (len(word) > 4 and word in plain)), None)
+    return next(
+        (kind for word, kind in WORDS.items() if f" {word} " in words or (len(word) > 4 and word in plain)), None
+    )
 
 
 def load_textures(folder: str | PathLike[str] | None) -> tuple[Material, ...]:
@@ -135,5 +137,7 @@ def _load(file: Path, kind: str) -> Model:
     matrix = np.diag([scale, scale, scale, 1.0])
     parts = [part.moved(matrix) for part in model.parts]
     x, y, z = scale * width / 2 * 0.8, scale * depth / 2 * 0.8, scale * height
-    shelves = [Shelf(-x, -y, x, y, z, 1.0)] if kind.endswith(("table", "desk", "nightstand", "sideboard", "stand")) else []
+    shelves = (
+        [Shelf(-x, -y, x, y, z, 1.0)] if kind.endswith(("table", "desk", "nightstand", "sideboard", "stand")) else []
+    )
     return Model(kind, parts, shelves)

@@ -14,9 +14,11 @@ from locus.scenes.render.parts import Part
 TOUCH = 0.003
 """Boxes may share this much: things touch what they stand on."""
 CELL = 0.08
-BODY = 0.22
-"""Half of the width that a person or a camera needs to pass."""
-EYE = 1.8
+BODY = 0.24
+"""Half of the width that a person or a camera needs to pass: it keeps this far from walls and furniture."""
+TALL = 1.75
+STEPPED_OVER = 0.12
+"""Things lower than this (rugs, thresholds) are no obstacle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,28 +110,35 @@ class Space:
         return not apart.any(axis=2).all()
 
     def _passable(self) -> bool:
-        """Whether all doors, and most of the floor that is left, can be reached from each other."""
+        """Whether one can walk from each door to every other."""
         if not self.doors:
             return True
-        free = free_floor(self.room, self.placed)
+        x0, y0, x1, y1 = self.room.inner
+        rows, columns = max(1, int((y1 - y0) / CELL)), max(1, int((x1 - x0) / CELL))
+        y, x = y0 + (np.arange(rows) + 0.5) * CELL, x0 + (np.arange(columns) + 0.5) * CELL
+        free = within(x, y, (x0 + BODY, y0 + BODY, x1 - BODY, y1 - BODY))
+        obstacles = [thing.boxes for thing in self.placed] + ([np.array(self.solid)] if self.solid else [])
+        block(free, x, y, np.concatenate(obstacles))
         labels, _ = ndimage.label(free)
-        x0, y0 = self.room.inner[:2]
-        reached = set()
-        for x, y in self.doors:
-            row = np.clip(int((y - y0) / CELL), 0, free.shape[0] - 1)
-            column = np.clip(int((x - x0) / CELL), 0, free.shape[1] - 1)
+        common: set[int] | None = None
+        for door_x, door_y in self.doors:
+            row, column = int((door_y - y0) / CELL), int((door_x - x0) / CELL)
             near = labels[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4]
-            if not near.any():
-                return False
-            reached.add(int(near[near > 0].max()))
-        return len(reached) == 1
+            reached = {int(k) for k in np.unique(near) if k}
+            common = reached if common is None else common & reached
+        return bool(common)
 
     def clear(self, side: Side, s0: float, s1: float, z0: float, z1: float, deep: float) -> bool:
         """Whether nothing stands, and nothing is reserved, along a piece of wall."""
         return not self._meets(np.array([_region(side, s0, s1, z0 + 0.05, z1, 0.03, deep)]), False)
 
     def along_wall(
-        self, model: Model, sides: list[Side] | None = None, gap: float = 0.02, prefer: float | None = None, z: float = 0.0
+        self,
+        model: Model,
+        sides: list[Side] | None = None,
+        gap: float = 0.02,
+        prefer: float | None = None,
+        z: float = 0.0,
     ) -> tuple[Placed, Side, float] | None:
         """Stand with the back to a wall; `prefer` is the share of the wall's length to try first."""
         low, high = model.bounds()
@@ -159,7 +168,12 @@ class Space:
         return [self.room.sides[k] for k in self.rng.permutation(4)]
 
     def hang(
-        self, model: Model, z: float, sides: list[Side] | None = None, along: float | None = None, over_reserved: bool = False
+        self,
+        model: Model,
+        z: float,
+        sides: list[Side] | None = None,
+        along: float | None = None,
+        over_reserved: bool = False,
     ) -> Placed | None:
         """Hang a model on a wall with its origin at height z."""
         low, high = model.bounds()
@@ -176,7 +190,12 @@ class Space:
         return None
 
     def on_shelf(
-        self, carrier: Placed, model: Model, shelf: Shelf | None = None, turn: float = 0.3, at: tuple[float, float] | None = None
+        self,
+        carrier: Placed,
+        model: Model,
+        shelf: Shelf | None = None,
+        turn: float = 0.3,
+        at: tuple[float, float] | None = None,
     ) -> Placed | None:
         """Put a model on something, at a random place (or at a given one in the carrier's coordinates)."""
         if not carrier.shelves:
@@ -213,7 +232,13 @@ class Space:
             return None
         for _ in range(tries):
             x, y = self.rng.uniform(x0 + reach, x1 - reach), self.rng.uniform(y0 + reach, y1 - reach)
-            thing = self.put(model, float(x), float(y), self.floor_height(float(x), float(y), reach), float(self.rng.uniform(0, 2 * np.pi)))
+            thing = self.put(
+                model,
+                float(x),
+                float(y),
+                self.floor_height(float(x), float(y), reach),
+                float(self.rng.uniform(0, 2 * np.pi)),
+            )
             if thing:
                 return thing
         return None
@@ -229,22 +254,26 @@ class Space:
         return float(height)
 
 
-def free_floor(room: Room, placed: list[Placed]) -> Bool[np.ndarray, "rows columns"]:
-    """Cells of the floor in which a person can stand: CELL apart, from the room's corner (x0, y0)."""
-    x0, y0, x1, y1 = room.inner
-    rows, columns = max(1, int((y1 - y0) / CELL)), max(1, int((x1 - x0) / CELL))
-    free = np.ones((rows, columns), bool)
-    y = (y0 + (np.arange(rows) + 0.5) * CELL)[:, None]
-    x = (x0 + (np.arange(columns) + 0.5) * CELL)[None]
-    free &= (x > x0 + BODY) & (x < x1 - BODY) & (y > y0 + BODY) & (y < y1 - BODY)
-    boxes = np.concatenate([thing.boxes for thing in placed]) if placed else np.zeros((0, 6))
-    for bx0, by0, bz0, bx1, by1, bz1 in boxes:
-        if bz1 > 0.05 and bz0 < EYE:
-            # Through a door one passes with less room to the sides than furniture needs.
-            r0, r1 = int(np.ceil((by0 - BODY - y0) / CELL - 0.5)), int((by1 + BODY - y0) / CELL + 0.5)
-            c0, c1 = int(np.ceil((bx0 - BODY - x0) / CELL - 0.5)), int((bx1 + BODY - x0) / CELL + 0.5)
-            free[max(r0, 0) : max(r1, 0), max(c0, 0) : max(c1, 0)] = False
-    return free
+def within(
+    x: Float[np.ndarray, " columns"], y: Float[np.ndarray, " rows"], rectangle: tuple[float, float, float, float]
+) -> Bool[np.ndarray, "rows columns"]:
+    """Which cells, with centres x and y, lie inside a rectangle (x0, y0, x1, y1)."""
+    x0, y0, x1, y1 = rectangle
+    return ((y > y0) & (y < y1))[:, None] & ((x > x0) & (x < x1))[None]
+
+
+def block(
+    free: Bool[np.ndarray, "rows columns"],
+    x: Float[np.ndarray, " columns"],
+    y: Float[np.ndarray, " rows"],
+    boxes: Float[np.ndarray, "b 6"],
+) -> None:
+    """Mark cells that are closer than BODY to a box as not free."""
+    for x0, y0, z0, x1, y1, z1 in boxes:
+        if z1 > STEPPED_OVER and z0 < TALL:
+            left, right = np.searchsorted(x, (x0 - BODY, x1 + BODY))
+            low, high = np.searchsorted(y, (y0 - BODY, y1 + BODY))
+            free[low:high, left:right] = False
 
 
 def open_space(plan: Plan, number: int, rng: np.random.Generator) -> Space:
@@ -255,7 +284,9 @@ def open_space(plan: Plan, number: int, rng: np.random.Generator) -> Space:
         for hole in side.holes:
             middle = (hole.s0 + hole.s1) / 2
             margin = 0.09
-            space.solid.append(_region(side, hole.s0 - margin, hole.s1 + margin, hole.z0 - 0.06, hole.z1 + margin, 0.0, 0.025))
+            space.solid.append(
+                _region(side, hole.s0 - margin, hole.s1 + margin, hole.z0 - 0.06, hole.z1 + margin, 0.0, 0.025)
+            )
             if hole.kind == "window":
                 space.reserved.append(_region(side, hole.s0 - 0.15, hole.s1 + 0.15, hole.z0, plan.height, 0.0, 0.3))
                 if hole.z0 < 0.3:

@@ -70,7 +70,17 @@ def art(rng: np.random.Generator) -> Material:
             for share in np.linspace(0.25, 1, 7):
                 at = (int(foot[0] + share * (tip[0] - foot[0])), int(foot[1] + share * (tip[1] - foot[1])))
                 for turn in (30, 150):
-                    cv2.ellipse(canvas, at, (int(rng.integers(10, 24)), 6), turn + float(rng.normal(0, 15)), 0, 360, green, -1, cv2.LINE_AA)
+                    cv2.ellipse(
+                        canvas,
+                        at,
+                        (int(rng.integers(10, 24)), 6),
+                        turn + float(rng.normal(0, 15)),
+                        0,
+                        360,
+                        green,
+                        -1,
+                        cv2.LINE_AA,
+                    )
         picture = canvas.astype(np.float32) / 255
     return Material(stored(np.asarray(picture, np.float32)), roughness=float(rng.choice([0.9, 0.3])))
 
@@ -124,7 +134,14 @@ def clock_face(rng: np.random.Generator) -> Material:
     for hour in range(12):
         way = np.array([np.sin(hour * np.pi / 6), -np.cos(hour * np.pi / 6)])
         inner = 44 if hour % 3 == 0 else 50
-        cv2.line(canvas, tuple((64 + inner * way).astype(int).tolist()), tuple((64 + 57 * way).astype(int).tolist()), ink, 3, cv2.LINE_AA)
+        cv2.line(
+            canvas,
+            tuple((64 + inner * way).astype(int).tolist()),
+            tuple((64 + 57 * way).astype(int).tolist()),
+            ink,
+            3,
+            cv2.LINE_AA,
+        )
     for length, thick in ((28, 5), (44, 3)):
         turn = rng.uniform(0, 2 * np.pi)
         tip = (int(64 + length * np.sin(turn)), int(64 - length * np.cos(turn)))
@@ -136,7 +153,9 @@ def keyboard(rng: np.random.Generator) -> Material:
     x, y = grid(128)
     key = (np.abs(x * 15 % 1 - 0.5) < 0.38) & (np.abs(y * 5 % 1 - 0.5) < 0.36)
     dark = rng.random() < 0.6
-    return Material(stored(mix((0.1, 0.1, 0.1), (0.28, 0.28, 0.29) if dark else (0.9, 0.9, 0.9), key * 1.0)), roughness=0.5)
+    return Material(
+        stored(mix((0.1, 0.1, 0.1), (0.28, 0.28, 0.29) if dark else (0.9, 0.9, 0.9), key * 1.0)), roughness=0.5
+    )
 
 
 def hob_plate(rng: np.random.Generator) -> Material:
@@ -166,7 +185,7 @@ def panorama(rng: np.random.Generator, weather: str) -> Float32[np.ndarray, "h w
     canvas = stored(sky).copy()
     horizon = 255
     _ridges(rng, canvas, horizon)
-    grass = painted(hsv(rng.uniform(0.2, 0.3), rng.uniform(0.25, 0.5), rng.uniform(0.35, 0.5)), np.zeros((1, 1)))
+    grass = painted(hsv(rng.uniform(0.17, 0.28), rng.uniform(0.15, 0.35), rng.uniform(0.35, 0.5)), np.zeros((1, 1)))
     canvas[horizon:] = stored(grass)[0, 0]
     if rng.random() < 0.6:
         for _ in range(int(rng.integers(5, 14))):
@@ -205,7 +224,7 @@ def _house_outside(rng: np.random.Generator, canvas: np.ndarray, horizon: int, l
 def _trees(rng: np.random.Generator, canvas: np.ndarray, horizon: int) -> None:
     for _ in range(int(rng.integers(25, 90))):
         x, size = int(rng.integers(0, 1024)), float(rng.uniform(7, 24))
-        green = hsv(rng.uniform(0.2, 0.36), rng.uniform(0.3, 0.6), rng.uniform(0.22, 0.45))
+        green = hsv(rng.uniform(0.18, 0.34), rng.uniform(0.25, 0.5), rng.uniform(0.22, 0.45))
         cv2.line(canvas, (x, horizon + 8), (x, int(horizon - size)), (70.0, 55.0, 45.0), 2)
         for _ in range(14):
             at = (int(x + rng.normal(0, size * 0.4)), int(horizon - size * 1.1 + rng.normal(0, size * 0.4)))

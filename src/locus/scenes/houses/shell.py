@@ -170,7 +170,9 @@ def door_parts(passage: Passage, plan: Plan, style: Style, threshold: Material) 
     return parts
 
 
-def leaf_parts(side: Side, hinge: float, way: int, width: float, height: float, angle: float, style: Style) -> list[Part]:
+def leaf_parts(
+    side: Side, hinge: float, way: int, width: float, height: float, angle: float, style: Style
+) -> list[Part]:
     """A door leaf that stands open in the room: hinged at `hinge` along the side, its closed position reaching in
     direction `way` (+1: right), opened by `angle`."""
     thick = 0.04
@@ -178,10 +180,14 @@ def leaf_parts(side: Side, hinge: float, way: int, width: float, height: float, 
     for face in (-1, 1):
         for low, high in style.door_panels:
             size = (width - 0.24, 0.008, (high - low) * height)
-            parts.append(solids.box(size, (width / 2, face * (thick / 2 + 0.002), (low + high) / 2 * height), style.door))
+            parts.append(
+                solids.box(size, (width / 2, face * (thick / 2 + 0.002), (low + high) / 2 * height), style.door)
+            )
         lever = (width - 0.12, face * (thick / 2 + 0.045), 1.02)
         parts.append(solids.box((0.12, 0.016, 0.02), lever, style.metal))
-        parts.append(solids.rod((width - 0.065, face * 0.02, 1.02), (width - 0.065, face * 0.065, 1.02), 0.01, style.metal))
+        parts.append(
+            solids.rod((width - 0.065, face * 0.02, 1.02), (width - 0.065, face * 0.065, 1.02), 0.01, style.metal)
+        )
     # Local x runs along the leaf from its hinge. Closed it lies along `way`, open it points into the room.
     along, inward = np.array(side.right) * way, np.array(side.normal)
     x_axis = np.cos(angle) * along + np.sin(angle) * inward
@@ -205,10 +211,14 @@ def window_parts(side: Side, hole: Hole, style: Style, columns: int, rows: int) 
     parts.append(_along(side, s0 + FRAME, s1 - FRAME, z1 - FRAME, z1, back, front, style.window_frame))
     for k in range(1, columns):
         s = s0 + (s1 - s0) * k / columns
-        parts.append(_along(side, s - 0.025, s + 0.025, z0 + FRAME, z1 - FRAME, back + 0.01, front - 0.01, style.window_frame))
+        parts.append(
+            _along(side, s - 0.025, s + 0.025, z0 + FRAME, z1 - FRAME, back + 0.01, front - 0.01, style.window_frame)
+        )
     for k in range(1, rows):
         z = z0 + (z1 - z0) * k / rows
-        parts.append(_along(side, s0 + FRAME, s1 - FRAME, z - 0.02, z + 0.02, back + 0.012, front - 0.012, style.window_frame))
+        parts.append(
+            _along(side, s0 + FRAME, s1 - FRAME, z - 0.02, z + 0.02, back + 0.012, front - 0.012, style.window_frame)
+        )
     if sill:
         parts.append(_along(side, s0 - 0.06, s1 + 0.06, z0 - 0.035, z0, -0.12, 0.07, style.sill))
     return parts

@@ -11,7 +11,7 @@ from locus.scenes.houses.patterns import Colour
 from locus.scenes.render.materials import Material
 from locus.scenes.render.parts import Part
 
-Vector = tuple[float, float, float]
+Vector = tuple[float | int, float | int, float | int]
 
 
 @lru_cache(maxsize=512)
@@ -136,7 +136,7 @@ def cushion(size: Vector, centre: Vector, material: Material, tint: Colour | Non
 
 
 def lathe(
-    profile: list[tuple[float, float]],
+    profile: list[tuple[float | int, float | int]],
     material: Material,
     centre: Vector = (0, 0, 0),
     segments: int = 20,
@@ -144,7 +144,9 @@ def lathe(
     smooth: bool = True,
 ) -> Part:
     """A profile of (radius, height), from the bottom up along the outside, turned around the vertical axis."""
-    pieces = [np.array(profile, float)] if smooth else [np.array(profile[i : i + 2], float) for i in range(len(profile) - 1)]
+    pieces = (
+        [np.array(profile, float)] if smooth else [np.array(profile[i : i + 2], float) for i in range(len(profile) - 1)]
+    )
     angle = np.linspace(0, 2 * np.pi, segments + 1)
     vertices, normals, uvs, faces, start = [], [], [], [], 0
     along = 0.0
@@ -156,13 +158,21 @@ def lathe(
         along = float(arc[-1])
         cosine, sine = np.cos(angle)[None], np.sin(angle)[None]
         vertices.append(
-            np.stack([piece[:, :1] * cosine, piece[:, :1] * sine, np.repeat(piece[:, 1:], len(angle), 1)], -1).reshape(-1, 3)
+            np.stack([piece[:, :1] * cosine, piece[:, :1] * sine, np.repeat(piece[:, 1:], len(angle), 1)], -1).reshape(
+                -1, 3
+            )
         )
         normals.append(
-            np.stack([outward[:, :1] * cosine, outward[:, :1] * sine, np.repeat(outward[:, 1:], len(angle), 1)], -1).reshape(-1, 3)
+            np.stack(
+                [outward[:, :1] * cosine, outward[:, :1] * sine, np.repeat(outward[:, 1:], len(angle), 1)], -1
+            ).reshape(-1, 3)
         )
         reach = max(float(piece[:, 0].max()), 0.01)
-        uvs.append(np.stack([np.tile(angle * reach, (len(piece), 1)), np.repeat(arc[:, None], len(angle), 1)], -1).reshape(-1, 2))
+        uvs.append(
+            np.stack([np.tile(angle * reach, (len(piece), 1)), np.repeat(arc[:, None], len(angle), 1)], -1).reshape(
+                -1, 2
+            )
+        )
         faces.append(_faces_of_grid(len(piece), len(angle)) + start)
         start += len(piece) * len(angle)
     position = np.concatenate(vertices) + np.array(centre)

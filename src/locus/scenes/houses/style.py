@@ -32,7 +32,11 @@ class Style:
         return hsv(self.hue + rng.normal(0, 0.08), rng.uniform(0.03, 0.2), rng.uniform(0.72, 0.92))
 
     def accent(self, rng: np.random.Generator) -> Colour:
-        return hsv(self.hue + rng.normal(0, 0.05) if rng.random() < 0.5 else any_hue(rng), rng.uniform(0.15, 0.65), rng.uniform(0.3, 0.8))
+        return hsv(
+            self.hue + rng.normal(0, 0.05) if rng.random() < 0.5 else any_hue(rng),
+            rng.uniform(0.15, 0.65),
+            rng.uniform(0.3, 0.8),
+        )
 
     def wood(self, rng: np.random.Generator) -> Material:
         return self.woods[rng.integers(len(self.woods))]
@@ -64,7 +68,9 @@ def draw_style(rng: np.random.Generator, textures: tuple[Material, ...] = ()) ->
         door_panels=panels[rng.integers(len(panels))],
         window_frame=finishes.painted_wood(rng, (0.2, 0.2, 0.21) if dark else white),
         sill=finishes.marble(rng) if rng.random() < 0.4 else trim,
-        metal=finishes.metal(rng, near(rng, [(0.8, 0.8, 0.8), (0.75, 0.62, 0.38), (0.22, 0.22, 0.22)][rng.integers(3)])),
+        metal=finishes.metal(
+            rng, near(rng, [(0.8, 0.8, 0.8), (0.75, 0.62, 0.38), (0.22, 0.22, 0.22)][rng.integers(3)])
+        ),
         woods=tuple(finishes.wood(rng) for _ in range(4)),
         paints=tuple(finishes.painted_wood(rng, colour) for colour in paint),
         cloths=tuple(fabrics.fabric(rng) for _ in range(3)),

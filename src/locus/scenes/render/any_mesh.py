@@ -87,7 +87,9 @@ def _as_it_is(mesh: Mesh, bare: bool) -> Baked:
     light = np.ones(len(mesh.vertices), np.float32)
     if bare:
         light = 0.55 + 0.25 * mesh.normals[:, 2] + 0.15 * mesh.normals[:, 0]
-    return Baked(np.repeat(light[:, None], 3, axis=1).astype(np.float32), np.zeros_like(light), np.zeros(len(light), bool))
+    return Baked(
+        np.repeat(light[:, None], 3, axis=1).astype(np.float32), np.zeros_like(light), np.zeros(len(light), bool)
+    )
 
 
 def find_ground(mesh: Mesh, tracer: Tracer, file: Path) -> Ground:

@@ -221,7 +221,9 @@ def _smooth(ground: Ground, cells: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, 
         middle = path.copy()
         middle[1:-1] = 0.25 * path[:-2] + 0.5 * path[1:-1] + 0.25 * path[2:]
         at = ((middle - np.array(ground.corner)) / ground.cell).astype(int)
-        stays = ground.free[np.clip(at[:, 1], 0, ground.free.shape[0] - 1), np.clip(at[:, 0], 0, ground.free.shape[1] - 1)]
+        stays = ground.free[
+            np.clip(at[:, 1], 0, ground.free.shape[0] - 1), np.clip(at[:, 0], 0, ground.free.shape[1] - 1)
+        ]
         path = np.where(stays[:, None], middle, path)
     return path
 

@@ -65,7 +65,7 @@ class TextureStore:
         exponent = self.log_size[texture]
         level = np.clip(level, 0, exponent.astype(np.float32))
         lower = np.minimum(level.astype(np.int32), np.maximum(exponent - 1, 0))
-        share = (level - lower)[:, None]
+        share = (level - lower.astype(np.float32))[:, None]
         fine = self._bilinear(texture, uv, lower, exponent)
         coarse = self._bilinear(texture, uv, np.minimum(lower + 1, exponent), exponent)
         return fine + share * (coarse - fine)
@@ -80,7 +80,7 @@ class TextureStore:
         side_exponent = exponent - level
         side = np.left_shift(np.int32(1), side_exponent)
         first = self.first_texel[texture, level]
-        position = uv * side[:, None].astype(np.float32) - 0.5
+        position = uv * side[:, None].astype(np.float32) - np.float32(0.5)
         corner = np.floor(position)
         share = position - corner
         corner = corner.astype(np.int32)

@@ -49,7 +49,9 @@ def _part(mesh: trimesh.Trimesh) -> Part:
     elif isinstance(visual, ColorVisuals) and visual.kind == "face":
         # A colour per face needs corners of its own.
         colours = np.repeat(np.asarray(visual.face_colors)[:, :3], 3, axis=0)
-        mesh = trimesh.Trimesh(mesh.triangles.reshape(-1, 3), np.arange(3 * len(mesh.faces)).reshape(-1, 3), process=False)
+        mesh = trimesh.Trimesh(
+            mesh.triangles.reshape(-1, 3), np.arange(3 * len(mesh.faces)).reshape(-1, 3), process=False
+        )
         uvs, tint = np.zeros((len(mesh.vertices), 2), np.float32), _linear(colours)
     normals = np.nan_to_num(np.asarray(mesh.vertex_normals, np.float32))
     normals[np.linalg.norm(normals, axis=1) < 1e-6] = (0, 0, 1)

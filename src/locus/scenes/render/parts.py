@@ -22,12 +22,28 @@ class Part:
     tint: Float32[np.ndarray, "v 3"] | None = None
     """Multiplies the texture's colour, per vertex (linear)."""
 
+    def tints(self) -> Float32[np.ndarray, "v 3"]:
+        return np.ones_like(self.vertices) if self.tint is None else self.tint
+
     def moved(self, matrix: Float[np.ndarray, "4 4"]) -> "Part":
         """The part under a rigid motion (with a uniform scale, if any)."""
         rotation = matrix[:3, :3].astype(np.float32)
         vertices = self.vertices @ rotation.T + matrix[:3, 3].astype(np.float32)
         normals = self.normals @ rotation.T
         return replace(self, vertices=vertices, normals=normals / np.linalg.norm(normals, axis=1, keepdims=True))
+
+
+def merged(parts: Sequence[Part]) -> Part:
+    """Parts of one material as one."""
+    starts = np.cumsum([0] + [len(part.vertices) for part in parts[:-1]])
+    return Part(
+        np.concatenate([part.vertices for part in parts]),
+        np.concatenate([part.normals for part in parts]),
+        np.concatenate([part.uvs for part in parts]),
+        np.concatenate([part.faces + np.int32(start) for part, start in zip(parts, starts, strict=True)]),
+        parts[0].material,
+        np.concatenate([part.tints() for part in parts]),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +89,7 @@ def join(things: Sequence[Thing]) -> Mesh:
         vertices=np.concatenate([part.vertices for _, part in parts]),
         normals=np.concatenate([part.normals for _, part in parts]),
         uvs=np.concatenate([part.uvs for _, part in parts]),
-        tint=np.concatenate([np.ones_like(p.vertices) if p.tint is None else p.tint for _, p in parts]),
+        tint=np.concatenate([part.tints() for _, part in parts]),
         faces=np.concatenate([part.faces + np.int32(start) for (_, part), start in zip(parts, starts, strict=False)]),
         material=per_face([number[id(part.material)] for _, part in parts]),
         semantic=per_face([thing.semantic for thing, _ in parts]),

@@ -51,9 +51,7 @@ def view(stage: Stage, camera: Camera, world_from_camera: Float[np.ndarray, "4 4
         # A very bright sample must not outshine the rest of its pixel, or edges of windows stay jagged.
         extra = np.minimum(more.radiance - more.ambient * shade, 8.0).reshape(len(EDGE_OFFSETS), -1, 3)
         radiance[edge] = extra.mean(axis=0)
-    return View(
-        radiance.reshape(*shape, 3), depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape)
-    )
+    return View(radiance.reshape(*shape, 3), depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape))
 
 
 def rays(

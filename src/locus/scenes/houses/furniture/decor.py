@@ -9,7 +9,7 @@ from locus.scenes.houses.patterns import Colour, any_hue, hsv, near, painted, st
 from locus.scenes.houses.solids import ball, box, cushion, cylinder, lathe, panel, rod, sheet, tube
 from locus.scenes.houses.style import Style
 from locus.scenes.render.materials import Material
-from locus.scenes.render.parts import Part
+from locus.scenes.render.parts import Part, merged
 
 
 def rug(rng: np.random.Generator, style: Style, width: float, depth: float) -> Model:
@@ -61,9 +61,13 @@ def blind(rng: np.random.Generator, style: Style, width: float, height: float, d
 
 def cushion_loose(rng: np.random.Generator, style: Style) -> Model:
     side = rng.uniform(0.36, 0.48)
-    part = cushion((side, 0.13, side), (0, 0, side / 2), style.cloth(rng) if rng.random() < 0.3 else fabrics.fabric(rng), bulge=0.5)
+    part = cushion(
+        (side, 0.13, side), (0, 0, side / 2), style.cloth(rng) if rng.random() < 0.3 else fabrics.fabric(rng), bulge=0.5
+    )
     lean = -rng.uniform(0.2, 0.35)
-    matrix = np.array([[1, 0, 0, 0], [0, np.cos(lean), np.sin(lean), 0], [0, -np.sin(lean), np.cos(lean), 0.03], [0, 0, 0, 1.0]])
+    matrix = np.array(
+        [[1, 0, 0, 0], [0, np.cos(lean), np.sin(lean), 0], [0, -np.sin(lean), np.cos(lean), 0.03], [0, 0, 0, 1.0]]
+    )
     return Model("cushion", [part.moved(matrix)]).centred()
 
 
@@ -104,8 +108,18 @@ def wall_mirror(rng: np.random.Generator, style: Style, width: float, height: fl
 def clock(rng: np.random.Generator, style: Style) -> Model:
     radius = rng.uniform(0.12, 0.2)
     up = np.array([[1, 0, 0, 0], [0, 0, 1, 0.001], [0, -1, 0, 0], [0, 0, 0, 1.0]])
-    rim = lathe([(radius, 0), (radius + 0.012, 0.01), (radius + 0.012, 0.03), (radius, 0.036), (radius - 0.006, 0.03)], style.metal, segments=32).moved(up)
-    face = panel((radius * 0.98, 0.026, -radius * 0.98), (-2 * radius * 0.98, 0, 0), (0, 0, 2 * radius * 0.98), prints.clock_face(rng), fitted=True)
+    rim = lathe(
+        [(radius, 0), (radius + 0.012, 0.01), (radius + 0.012, 0.03), (radius, 0.036), (radius - 0.006, 0.03)],
+        style.metal,
+        segments=32,
+    ).moved(up)
+    face = panel(
+        (radius * 0.98, 0.026, -radius * 0.98),
+        (-2 * radius * 0.98, 0, 0),
+        (0, 0, 2 * radius * 0.98),
+        prints.clock_face(rng),
+        fitted=True,
+    )
     disc = cylinder(radius, 0.02, (0, 0, 0), face.material, 32).moved(up)
     disc.uvs[:, 0] = 0.5 - disc.vertices[:, 0] / (2 * radius)
     disc.uvs[:, 1] = 0.5 + disc.vertices[:, 2] / (2 * radius)
@@ -129,7 +143,15 @@ def vase(rng: np.random.Generator, style: Style) -> Model:
             angle, lean = rng.uniform(0, 2 * np.pi), rng.uniform(0.02, 0.12)
             tip = np.array([lean * np.cos(angle), lean * np.sin(angle), height + rng.uniform(0.1, 0.28)])
             parts.append(tube(np.array([[0, 0, height * 0.8], tip * [0.5, 0.5, 0.85], tip]), 0.003, stem, 5))
-            parts.append(ball(rng.uniform(0.018, 0.035), (float(tip[0]), float(tip[1]), float(tip[2])), petal, tint=near(rng, colour, 0.1), squash=0.7))
+            parts.append(
+                ball(
+                    rng.uniform(0.018, 0.035),
+                    (float(tip[0]), float(tip[1]), float(tip[2])),
+                    petal,
+                    tint=near(rng, colour, 0.1),
+                    squash=0.7,
+                )
+            )
     return Model("vase", parts).centred()
 
 
@@ -137,10 +159,16 @@ def plant(rng: np.random.Generator, style: Style, height: float) -> Model:
     """A pot with broad leaves, sword leaves, a small tree or a fern."""
     pot_r = 0.08 + 0.1 * min(height, 1.4) * rng.uniform(0.8, 1.2)
     pot_h = pot_r * rng.uniform(1.3, 2.0)
-    pots = (finishes.ceramic(rng, style.accent(rng)), finishes.ceramic(rng), fabrics.wicker(rng), finishes.plaster(rng, (0.66, 0.4, 0.3)))
-    soil = finishes.carpet(rng)
+    choice = rng.random()
+    colour = style.accent(rng) if choice < 0.3 else ((0.93, 0.93, 0.92) if choice < 0.55 else (0.66, 0.4, 0.3))
+    pot = fabrics.wicker(rng) if choice > 0.8 else finishes.ceramic(rng, colour)
+    soil = finishes.granite(rng)
     parts: list[Part] = [
-        lathe([(0, 0), (pot_r * 0.72, 0), (pot_r, pot_h), (pot_r * 0.92, pot_h), (pot_r * 0.88, pot_h * 0.9)], pots[rng.integers(4)], segments=24),
+        lathe(
+            [(0, 0), (pot_r * 0.72, 0), (pot_r, pot_h), (pot_r * 0.92, pot_h), (pot_r * 0.88, pot_h * 0.9)],
+            pot,
+            segments=24,
+        ),
         cylinder(pot_r * 0.9, 0.01, (0, 0, pot_h * 0.86), soil, 20, tint=(0.35, 0.25, 0.2)),
     ]
     green: Colour = hsv(rng.uniform(0.22, 0.38), rng.uniform(0.4, 0.75), rng.uniform(0.25, 0.55))
@@ -151,13 +179,24 @@ def plant(rng: np.random.Generator, style: Style, height: float) -> Model:
     crown = height - pot_h
     count = int(rng.integers(14, 26))
     if form == "tree":
-        parts.append(tube(np.array([[0, 0, pot_h * 0.85], [0.02, 0.01, pot_h + crown * 0.3], [0, 0, pot_h + crown * 0.6]]), 0.012 + 0.01 * height, bark))
+        parts.append(
+            tube(
+                np.array([[0, 0, pot_h * 0.85], [0.02, 0.01, pot_h + crown * 0.3], [0, 0, pot_h + crown * 0.6]]),
+                0.012 + 0.01 * height,
+                bark,
+            )
+        )
         count = int(40 + 60 * min(height, 1.5))
+    leaves = []
     for k in range(count):
         angle = k * 2.4 + rng.normal(0, 0.3)
         way = np.array([np.cos(angle), np.sin(angle), 0.0])
         if form == "sword":
-            start, long, wide = np.array([*(way[:2] * pot_r * 0.4), pot_h * 0.86]), crown * rng.uniform(0.6, 1.0), 0.04 + 0.02 * height
+            start, long, wide = (
+                np.array([*(way[:2] * pot_r * 0.4), pot_h * 0.86]),
+                crown * rng.uniform(0.6, 1.0),
+                0.04 + 0.02 * height,
+            )
             lean, droop = rng.uniform(0.05, 0.35), 0.1
         elif form == "tree":
             out = rng.uniform(0.05, 0.32) * crown
@@ -167,13 +206,23 @@ def plant(rng: np.random.Generator, style: Style, height: float) -> Model:
             start, long = np.array([*(way[:2] * pot_r * 0.3), pot_h * 0.86]), crown * rng.uniform(0.5, 0.95)
             wide = long * (0.32 if form == "broad" else 0.1)
             lean, droop = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.9)
-        parts.append(_leaf(start, way, long, wide, lean, droop, leaf, near(rng, (0.9, 0.92, 0.85), 0.15), form == "broad"))
-    low = min(part.vertices[:, 2].min() for part in parts)
-    assert low > -0.01
-    return Model("plant", parts).centred()
+        leaves.append(
+            _leaf(start, way, long, wide, lean, droop, leaf, near(rng, (0.9, 0.92, 0.85), 0.15), form == "broad")
+        )
+    return Model("plant", [*parts, merged(leaves)]).centred()
 
 
-def _leaf(start: np.ndarray, way: np.ndarray, long: float, wide: float, lean: float, droop: float, material: Material, tint: Colour, stalked: bool) -> Part:
+def _leaf(
+    start: np.ndarray,
+    way: np.ndarray,
+    long: float,
+    wide: float,
+    lean: float,
+    droop: float,
+    material: Material,
+    tint: Colour,
+    stalked: bool,
+) -> Part:
     """A leaf that rises from `start`, leans outwards and droops at its tip."""
     t = np.linspace(0, 1, 7)
     bend = lean + droop * t**1.5 * 1.6
@@ -205,7 +254,14 @@ def books(rng: np.random.Generator, style: Style) -> Model:
         scale = thick / size[0]
         turn = rng.normal(0, 0.15)
         lay = np.array([[0, 0, 1, 0], [0, 1, 0, 0], [-scale, 0, 0, 0], [0, 0, 0, 1.0]])
-        spin = np.array([[np.cos(turn), -np.sin(turn), 0, 0], [np.sin(turn), np.cos(turn), 0, 0], [0, 0, 1, z + thick / 2], [0, 0, 0, 1.0]])
+        spin = np.array(
+            [
+                [np.cos(turn), -np.sin(turn), 0, 0],
+                [np.sin(turn), np.cos(turn), 0, 0],
+                [0, 0, 1, z + thick / 2],
+                [0, 0, 0, 1.0],
+            ]
+        )
         centre = np.eye(4)
         centre[:3, 3] = -middle
         parts.append(flat.moved(spin @ lay @ centre))
@@ -216,7 +272,11 @@ def books(rng: np.random.Generator, style: Style) -> Model:
 def carton(rng: np.random.Generator, style: Style, largest: float) -> Model:
     """A storage or cardboard box, with a lid or open flaps."""
     width, depth, height = rng.uniform(0.18, largest), rng.uniform(0.18, largest), rng.uniform(0.12, largest * 0.75)
-    card = finishes.painted_wood(rng, near(rng, (0.66, 0.5, 0.34), 0.08)) if rng.random() < 0.5 else finishes.painted_wood(rng, style.accent(rng))
+    card = (
+        finishes.painted_wood(rng, near(rng, (0.66, 0.5, 0.34), 0.08))
+        if rng.random() < 0.5
+        else finishes.painted_wood(rng, style.accent(rng))
+    )
     parts = [box((width, depth, height), (0, 0, height / 2), card, 0.003)]
     if rng.random() < 0.5:
         parts.append(box((width + 0.012, depth + 0.012, 0.04), (0, 0, height - 0.012), card, 0.003))
@@ -235,7 +295,17 @@ def basket(rng: np.random.Generator, style: Style) -> Model:
     parts = [lathe(profile, weave, segments=24, smooth=False)]
     if rng.random() < 0.6:
         cloth = style.cloth(rng)
-        parts.append(lathe([(radius * 0.88, height * 0.7), (radius * 0.7, height * 1.0), (radius * 0.3, height * 1.1), (0, height * 1.06)], cloth))
+        parts.append(
+            lathe(
+                [
+                    (radius * 0.88, height * 0.7),
+                    (radius * 0.7, height * 1.0),
+                    (radius * 0.3, height * 1.1),
+                    (0, height * 1.06),
+                ],
+                cloth,
+            )
+        )
     return Model("basket", parts)
 
 
@@ -243,7 +313,13 @@ def waste_bin(rng: np.random.Generator, style: Style) -> Model:
     radius, height = rng.uniform(0.12, 0.17), rng.uniform(0.28, 0.55)
     shell = style.metal if rng.random() < 0.5 else finishes.plastic(rng, style.accent(rng))
     lid = [(radius + 0.008, height), (radius + 0.008, height + 0.02), (radius * 0.7, height + 0.05), (0, height + 0.06)]
-    return Model("bin", [cylinder(radius * 0.9, height, (0, 0, 0), shell, 24, top_radius=radius), lathe(lid, finishes.plastic(rng, (0.12, 0.12, 0.12)), segments=24)])
+    return Model(
+        "bin",
+        [
+            cylinder(radius * 0.9, height, (0, 0, 0), shell, 24, top_radius=radius),
+            lathe(lid, finishes.plastic(rng, (0.12, 0.12, 0.12)), segments=24),
+        ],
+    )
 
 
 def candle(rng: np.random.Generator, style: Style) -> Model:
@@ -262,7 +338,14 @@ def toy(rng: np.random.Generator, style: Style) -> Model:
     form = rng.choice(["blocks", "ball", "bear", "car", "rings"])
     paint = style.paints[0]
     if form == "ball":
-        return Model("toy", [ball(rng.uniform(0.07, 0.13), (0, 0, 0.0), fabrics.fabric(rng, hsv(rng.random(), 0.7, 0.85), plain=False))]).centred()
+        return Model(
+            "toy",
+            [
+                ball(
+                    rng.uniform(0.07, 0.13), (0, 0, 0.0), fabrics.fabric(rng, hsv(rng.random(), 0.7, 0.85), plain=False)
+                )
+            ],
+        ).centred()
     if form == "blocks":
         parts = []
         for k in range(int(rng.integers(4, 9))):
@@ -273,19 +356,37 @@ def toy(rng: np.random.Generator, style: Style) -> Model:
         for side, (x, y) in parts:
             if all(abs(x - a) > (side + s) / 2 or abs(y - b) > (side + s) / 2 for s, a, b in taken):
                 taken.append((side, x, y))
-                solid.append(box((side, side, side), (x, y, side / 2), paint, 0.004, tint=hsv(rng.random(), 0.75, 0.85)))
+                solid.append(
+                    box((side, side, side), (x, y, side / 2), paint, 0.004, tint=hsv(rng.random(), 0.75, 0.85))
+                )
         return Model("toy", solid).centred()
     if form == "bear":
         fur = finishes.carpet(rng)
         size = rng.uniform(0.8, 1.4)
         tint = hsv(rng.uniform(0.05, 0.1), 0.4, rng.uniform(0.6, 0.95))
-        places = [((0, 0, 0.11), 0.1), ((0, 0.02, 0.25), 0.075), ((-0.06, 0, 0.31), 0.03), ((0.06, 0, 0.31), 0.03), ((-0.07, 0.1, 0.045), 0.045), ((0.07, 0.1, 0.045), 0.045), ((-0.11, 0.03, 0.15), 0.04), ((0.11, 0.03, 0.15), 0.04), ((0, 0.09, 0.24), 0.03)]
+        places = [
+            ((0, 0, 0.11), 0.1),
+            ((0, 0.02, 0.25), 0.075),
+            ((-0.06, 0, 0.31), 0.03),
+            ((0.06, 0, 0.31), 0.03),
+            ((-0.07, 0.1, 0.045), 0.045),
+            ((0.07, 0.1, 0.045), 0.045),
+            ((-0.11, 0.03, 0.15), 0.04),
+            ((0.11, 0.03, 0.15), 0.04),
+            ((0, 0.09, 0.24), 0.03),
+        ]
         parts = [ball(r * size, (x * size, y * size, z * size), fur, tint=tint) for (x, y, z), r in places]
-        eyes = [ball(0.01 * size, (s * 0.028 * size, 0.09 * size, 0.275 * size), style.paints[2], tint=(0.2, 0.2, 0.2)) for s in (-1, 1)]
+        eyes = [
+            ball(0.01 * size, (s * 0.028 * size, 0.09 * size, 0.275 * size), style.paints[2], tint=(0.2, 0.2, 0.2))
+            for s in (-1, 1)
+        ]
         return Model("toy", parts + eyes).centred()
     if form == "car":
         tint = hsv(rng.random(), 0.8, 0.8)
-        parts = [box((0.26, 0.12, 0.06), (0, 0, 0.065), paint, 0.02, tint=tint), box((0.13, 0.1, 0.05), (-0.02, 0, 0.115), paint, 0.02, tint=tint)]
+        parts = [
+            box((0.26, 0.12, 0.06), (0, 0, 0.065), paint, 0.02, tint=tint),
+            box((0.13, 0.1, 0.05), (-0.02, 0, 0.115), paint, 0.02, tint=tint),
+        ]
         for x in (-0.08, 0.08):
             for y in (-0.065, 0.065):
                 side = np.array([[1, 0, 0, x], [0, 0, 1, y - 0.01], [0, -1, 0, 0.035], [0, 0, 0, 1.0]])
@@ -294,7 +395,15 @@ def toy(rng: np.random.Generator, style: Style) -> Model:
     parts = []
     for k in range(5):
         r = 0.09 - 0.013 * k
-        parts.append(lathe([(0.02, 0), (r, 0.0), (r + 0.008, 0.015), (r, 0.03), (0.02, 0.03)], paint, (0, 0, 0.03 * k), 20, tint=hsv(k / 6, 0.8, 0.9)))
+        parts.append(
+            lathe(
+                [(0.02, 0), (r, 0.0), (r + 0.008, 0.015), (r, 0.03), (0.02, 0.03)],
+                paint,
+                (0, 0, 0.03 * k),
+                20,
+                tint=hsv(k / 6, 0.8, 0.9),
+            )
+        )
     return Model("toy", [*parts, ball(0.028, (0, 0, 0.172), paint, tint=hsv(0.1, 0.8, 0.9))]).centred()
 
 
@@ -305,5 +414,3 @@ def photo_frame(rng: np.random.Generator, style: Style) -> Model:
     parts.append(panel((width / 2, 0.0085, 0.016), (-width, 0, 0), (0, 0, height), prints.art(rng), fitted=True))
     parts.append(box((0.02, 0.07, 0.01), (0, -0.04, 0.005), style.wood(rng), 0.0))
     return Model("picture", parts).centred()
-
-

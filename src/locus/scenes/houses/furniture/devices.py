@@ -38,14 +38,23 @@ def computer_screen(rng: np.random.Generator, style: Style) -> Model:
     height = width * rng.uniform(0.52, 0.62)
     stand = finishes.plastic(rng, (0.1, 0.1, 0.1)) if rng.random() < 0.6 else finishes.metal(rng)
     parts = _display(rng, width, height, 0.13, 0.75)
-    parts += [box((0.06, 0.02, 0.22), (0, -0.026, 0.12), stand), box((0.24, 0.18, 0.012), (0, 0.0, 0.006), stand, 0.004)]
+    parts += [
+        box((0.06, 0.02, 0.22), (0, -0.026, 0.12), stand),
+        box((0.24, 0.18, 0.012), (0, 0.0, 0.006), stand, 0.004),
+    ]
     return Model("computer screen", parts).centred()
 
 
 def keyboard(rng: np.random.Generator, style: Style) -> Model:
     width, depth = 0.43, 0.14
     body = finishes.plastic(rng, (0.12, 0.12, 0.12))
-    keys = panel((width / 2 - 0.006, depth / 2 - 0.006, 0.0185), (-width + 0.012, 0, 0), (0, -depth + 0.012, 0), prints.keyboard(rng), fitted=True)
+    keys = panel(
+        (width / 2 - 0.006, depth / 2 - 0.006, 0.0185),
+        (-width + 0.012, 0, 0),
+        (0, -depth + 0.012, 0),
+        prints.keyboard(rng),
+        fitted=True,
+    )
     return Model("keyboard", [box((width, depth, 0.018), (0, 0, 0.009), body, 0.004), keys])
 
 
@@ -55,7 +64,9 @@ def laptop(rng: np.random.Generator, style: Style) -> Model:
     parts = [box((0.33, 0.23, 0.016), (0, 0, 0.008), body, 0.004), keys]
     lid = _display(rng, 0.33, 0.21, 0.0, 0.8)
     tilt = rng.uniform(0.15, 0.4)
-    matrix = np.array([[1, 0, 0, 0], [0, np.cos(tilt), -np.sin(tilt), -0.115], [0, np.sin(tilt), np.cos(tilt), 0.022], [0, 0, 0, 1.0]])
+    matrix = np.array(
+        [[1, 0, 0, 0], [0, np.cos(tilt), -np.sin(tilt), -0.115], [0, np.sin(tilt), np.cos(tilt), 0.022], [0, 0, 0, 1.0]]
+    )
     return Model("laptop", parts + [part.moved(matrix) for part in lid]).centred()
 
 
@@ -86,7 +97,9 @@ def radiator(rng: np.random.Generator, style: Style, width: float) -> Model:
 def piano(rng: np.random.Generator, style: Style) -> Model:
     wood = finishes.plastic(rng, (0.06, 0.06, 0.06)) if rng.random() < 0.5 else style.wood(rng)
     width, height = 1.45, rng.uniform(1.08, 1.22)
-    keys = panel((width / 2 - 0.08, 0.0, 0.7355), (-width + 0.16, 0, 0), (0, 0.15, 0), prints.keyboard(rng), fitted=True)
+    keys = panel(
+        (width / 2 - 0.08, 0.0, 0.7355), (-width + 0.16, 0, 0), (0, 0.15, 0), prints.keyboard(rng), fitted=True
+    )
     parts = [
         box((width, 0.33, height), (0, -0.165, height / 2), wood, 0.01),
         box((width, 0.26, 0.1), (0, 0.13, 0.685), wood, 0.01),
@@ -96,6 +109,6 @@ def piano(rng: np.random.Generator, style: Style) -> Model:
     for x in (-width / 2 + 0.05, width / 2 - 0.05):
         parts.append(box((0.07, 0.07, 0.635), (x, 0.2, 0.3175), wood, 0.01))
         parts.append(box((0.08, 0.26, 0.07), (x, 0.13, 0.77), wood, 0.01))
-    return Model("piano", parts, [Shelf(-width / 2 + 0.05, -0.32, width / 2 - 0.05, 0.0, height + 0.025, 0.8)]).centred()
-
-
+    return Model(
+        "piano", parts, [Shelf(-width / 2 + 0.05, -0.32, width / 2 - 0.05, 0.0, height + 0.025, 0.8)]
+    ).centred()

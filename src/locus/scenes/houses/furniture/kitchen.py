@@ -6,9 +6,8 @@ from locus.scenes.houses import finishes, prints
 from locus.scenes.houses.furniture.storage import drawers
 from locus.scenes.houses.model import Model, Shelf
 from locus.scenes.houses.patterns import any_hue, hsv
-from locus.scenes.houses.solids import ball, box, cushion, cylinder, lathe, panel, tube
+from locus.scenes.houses.solids import ball, box, cylinder, lathe, panel, sheet, tube
 from locus.scenes.houses.style import Style
-from locus.scenes.render.materials import Material
 from locus.scenes.render.parts import Part
 
 WORKTOP = 0.9
@@ -33,7 +32,9 @@ def _shift(parts: list[Part], x: float, y: float = 0.0, z: float = 0.0) -> list[
     return [part.moved(matrix) for part in parts]
 
 
-def counter(rng: np.random.Generator, style: Style, look: KitchenLook, width: float, hole: tuple[float, float] | None) -> Model:
+def counter(
+    rng: np.random.Generator, style: Style, look: KitchenLook, width: float, hole: tuple[float, float] | None
+) -> Model:
     """A run of base units under one worktop; `hole` is the span (x0, x1) of a sink let into it."""
     units = max(1, round(width / 0.6))
     plinth, thick = 0.1, 0.035
@@ -41,7 +42,9 @@ def counter(rng: np.random.Generator, style: Style, look: KitchenLook, width: fl
     for k in range(units):
         x = (k - (units - 1) / 2) * width / units
         rows = int(rng.choice([1, 1, 3, 4]))
-        chest = drawers(rng, style, width / units - 0.002, DEPTH - 0.03, WORKTOP - thick - plinth, rows, 1, look.body, look.front)
+        chest = drawers(
+            rng, style, width / units - 0.002, DEPTH - 0.03, WORKTOP - thick - plinth, rows, 1, look.body, look.front
+        )
         parts += _shift(chest, x, -0.015, plinth)
     if hole is None:
         parts.append(box((width, DEPTH, thick), (0, 0, WORKTOP - thick / 2), look.top, 0.004))
@@ -50,9 +53,18 @@ def counter(rng: np.random.Generator, style: Style, look: KitchenLook, width: fl
         back, front = -0.2, 0.2
         for left, right in ((-width / 2, x0), (x1, width / 2)):
             if right - left > 0.005:
-                parts.append(box((right - left, DEPTH, thick), ((left + right) / 2, 0, WORKTOP - thick / 2), look.top, 0.004))
+                parts.append(
+                    box((right - left, DEPTH, thick), ((left + right) / 2, 0, WORKTOP - thick / 2), look.top, 0.004)
+                )
         for low, high in ((-DEPTH / 2, back), (front, DEPTH / 2)):
-            parts.append(box((x1 - x0, high - low, thick), ((x0 + x1) / 2, (low + high) / 2, WORKTOP - thick / 2), look.top, 0.004))
+            parts.append(
+                box(
+                    (x1 - x0, high - low, thick),
+                    ((x0 + x1) / 2, (low + high) / 2, WORKTOP - thick / 2),
+                    look.top,
+                    0.004,
+                )
+            )
     shelf = Shelf(-width / 2 + 0.03, -DEPTH / 2 + 0.02, width / 2 - 0.03, DEPTH / 2 - 0.08, WORKTOP, 0.5)
     return Model("kitchen counter", parts, [shelf])
 
@@ -86,12 +98,16 @@ def sink(rng: np.random.Generator, look: KitchenLook, width: float) -> Model:
 
 def hob(rng: np.random.Generator, look: KitchenLook) -> Model:
     width = 0.56
-    plate = panel((-width / 2 + 0.01, -0.24, 0.0085), (width - 0.02, 0, 0), (0, 0.48, 0), prints.hob_plate(rng), fitted=True)
+    plate = panel(
+        (-width / 2 + 0.01, -0.24, 0.0085), (width - 0.02, 0, 0), (0, 0.48, 0), prints.hob_plate(rng), fitted=True
+    )
     parts = [box((width, 0.5, 0.008), (0, 0, 0.004), look.black, 0.002), plate]
     if rng.random() < 0.4:
         for x in (-0.13, 0.13):
             for y in (-0.11, 0.11):
-                parts.append(lathe([(0.03, 0), (0.045, 0.004), (0.045, 0.012), (0, 0.014)], look.black, (x, y, 0.009), 14))
+                parts.append(
+                    lathe([(0.03, 0), (0.045, 0.004), (0.045, 0.012), (0, 0.014)], look.black, (x, y, 0.009), 14)
+                )
                 parts.append(box((0.17, 0.008, 0.01), (x, y, 0.03), look.black, 0.0))
                 parts.append(box((0.008, 0.17, 0.01), (x, y, 0.031), look.black, 0.0))
     return Model("hob", parts)
@@ -123,7 +139,14 @@ def cabinet(rng: np.random.Generator, style: Style, look: KitchenLook, width: fl
     for k in range(doors):
         x = (k - (doors - 1) / 2) * width / doors
         parts.append(box((width / doors - 0.006, 0.018, high - 0.006), (x, deep - 0.009, high / 2), look.front, 0.003))
-        parts.append(box((0.012, 0.018, 0.12), (x + (width / doors / 2 - 0.04) * (1 if k % 2 == 0 else -1), deep + 0.009, 0.1), style.metal, 0.003))
+        parts.append(
+            box(
+                (0.012, 0.018, 0.12),
+                (x + (width / doors / 2 - 0.04) * (1 if k % 2 == 0 else -1), deep + 0.009, 0.1),
+                style.metal,
+                0.003,
+            )
+        )
     return Model("kitchen cabinet", parts)
 
 
@@ -131,10 +154,10 @@ def cooker_hood(rng: np.random.Generator, look: KitchenLook, ceiling: float) -> 
     """Back at y = 0; reaches up to `ceiling` above its lower edge."""
     width = 0.6
     parts = [box((width, 0.48, 0.06), (0, 0.241, 0.03), look.steel, 0.004)]
-    low = np.array([[-width / 2, 0.002], [width / 2, 0.002], [width / 2, 0.48], [-width / 2, 0.48], [-width / 2, 0.002]])
+    low = np.array(
+        [[-width / 2, 0.002], [width / 2, 0.002], [width / 2, 0.48], [-width / 2, 0.48], [-width / 2, 0.002]]
+    )
     high = np.array([[-0.13, 0.002], [0.13, 0.002], [0.13, 0.26], [-0.13, 0.26], [-0.13, 0.002]])
-    from locus.scenes.houses.solids import sheet
-
     for k in range(4):
         quad = np.array([[[*low[k], 0.06], [*low[k + 1], 0.06]], [[*high[k], 0.26], [*high[k + 1], 0.26]]])
         parts.append(sheet(quad, look.steel))
@@ -145,7 +168,11 @@ def cooker_hood(rng: np.random.Generator, look: KitchenLook, ceiling: float) -> 
 def fridge(rng: np.random.Generator, style: Style) -> Model:
     width, depth, height = rng.uniform(0.58, 0.7), rng.uniform(0.6, 0.66), rng.uniform(1.6, 1.95)
     pick = rng.random()
-    shell = finishes.metal(rng, (0.72, 0.73, 0.74)) if pick < 0.4 else finishes.plastic(rng, (0.92, 0.92, 0.92) if pick < 0.8 else style.accent(rng))
+    shell = (
+        finishes.metal(rng, (0.72, 0.73, 0.74))
+        if pick < 0.4
+        else finishes.plastic(rng, (0.92, 0.92, 0.92) if pick < 0.8 else style.accent(rng))
+    )
     split = height * rng.choice([0.35, 0.65])
     parts = [box((width, depth - 0.07, height), (0, -0.035, height / 2), shell, 0.01)]
     for low, high in ((0.03, split - 0.005), (split + 0.005, height)):
@@ -153,36 +180,69 @@ def fridge(rng: np.random.Generator, style: Style) -> Model:
         middle = high - 0.25 if low < 0.1 else low + 0.25
         parts.append(box((0.02, 0.02, 0.32), (-width / 2 + 0.05, depth / 2 + 0.025, middle), style.metal, 0.006))
         for end in (-0.13, 0.13):
-            parts.append(box((0.014, 0.03, 0.014), (-width / 2 + 0.05, depth / 2 + 0.008, middle + end), style.metal, 0.0))
+            parts.append(
+                box((0.014, 0.03, 0.014), (-width / 2 + 0.05, depth / 2 + 0.008, middle + end), style.metal, 0.0)
+            )
     for _ in range(int(rng.integers(0, 6))):
         # Notes and magnets.
         x, z = rng.uniform(-width / 2 + 0.1, width / 2 - 0.12), rng.uniform(split + 0.1, height - 0.15)
-        parts.append(box((rng.uniform(0.04, 0.12), 0.002, rng.uniform(0.04, 0.14)), (float(x), depth / 2 + 0.001, float(z)), style.paints[0], 0.0, tint=hsv(any_hue(rng), rng.uniform(0, 0.7), 0.95)))
-    return Model("fridge", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.1, height, 0.4)])
+        parts.append(
+            box(
+                (rng.uniform(0.04, 0.12), 0.002, rng.uniform(0.04, 0.14)),
+                (float(x), depth / 2 + 0.001, float(z)),
+                style.paints[0],
+                0.0,
+                tint=hsv(any_hue(rng), rng.uniform(0, 0.7), 0.95),
+            )
+        )
+    return Model(
+        "fridge", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.1, height, 0.4)]
+    )
 
 
 def island(rng: np.random.Generator, style: Style, look: KitchenLook) -> Model:
     width, depth = rng.uniform(1.1, 1.7), rng.uniform(0.75, 0.95)
-    chest = drawers(rng, style, width - 0.1, depth - 0.25, WORKTOP - 0.14, 3, max(2, int(width / 0.5)), look.body, look.front)
+    chest = drawers(
+        rng, style, width - 0.1, depth - 0.25, WORKTOP - 0.14, 3, max(2, int(width / 0.5)), look.body, look.front
+    )
     parts = _shift(chest, 0, 0.1, 0.1)
     parts.append(box((width - 0.14, depth - 0.35, 0.1), (0, 0.1, 0.05), look.black, 0.002))
     parts.append(box((width, depth, 0.04), (0, 0, WORKTOP - 0.02), look.top, 0.004))
-    return Model("kitchen island", parts, [Shelf(-width / 2 + 0.05, -depth / 2 + 0.05, width / 2 - 0.05, depth / 2 - 0.05, WORKTOP, 1.0)])
+    return Model(
+        "kitchen island",
+        parts,
+        [Shelf(-width / 2 + 0.05, -depth / 2 + 0.05, width / 2 - 0.05, depth / 2 - 0.05, WORKTOP, 1.0)],
+    )
 
 
 def kettle(rng: np.random.Generator, style: Style) -> Model:
     material = finishes.metal(rng) if rng.random() < 0.5 else finishes.plastic(rng, style.accent(rng))
-    profile = [(0, 0), (0.085, 0), (0.085, 0.02), (0.075, 0.1), (0.06, 0.19), (0.03, 0.21), (0.012, 0.215), (0.012, 0.23), (0, 0.23)]
+    profile = [
+        (0, 0),
+        (0.085, 0),
+        (0.085, 0.02),
+        (0.075, 0.1),
+        (0.06, 0.19),
+        (0.03, 0.21),
+        (0.012, 0.215),
+        (0.012, 0.23),
+        (0, 0.23),
+    ]
     turn = np.linspace(0, np.pi, 9)
     handle = np.stack([0.07 + 0.05 * np.sin(turn), np.zeros(9), 0.11 + 0.075 * np.cos(turn)], -1)
     spout = np.array([[-0.06, 0, 0.13], [-0.09, 0, 0.155], [-0.11, 0, 0.185]])
-    return Model("kettle", [lathe(profile, material), tube(handle, 0.01, material), tube(spout, 0.014, material)]).centred()
+    return Model(
+        "kettle", [lathe(profile, material), tube(handle, 0.01, material), tube(spout, 0.014, material)]
+    ).centred()
 
 
 def microwave(rng: np.random.Generator, style: Style) -> Model:
     shell = finishes.plastic(rng, (0.9, 0.9, 0.9)) if rng.random() < 0.5 else finishes.metal(rng)
     glass = finishes.plastic(rng, (0.05, 0.05, 0.05))
-    parts = [box((0.46, 0.32, 0.26), (0, 0, 0.14), shell, 0.008), box((0.3, 0.006, 0.18), (-0.06, 0.163, 0.14), glass, 0.002)]
+    parts = [
+        box((0.46, 0.32, 0.26), (0, 0, 0.14), shell, 0.008),
+        box((0.3, 0.006, 0.18), (-0.06, 0.163, 0.14), glass, 0.002),
+    ]
     parts.append(box((0.09, 0.005, 0.2), (0.165, 0.1625, 0.14), glass, 0.002))
     parts.append(cylinder(0.15, 0.01, (0, 0, 0.0), glass, 12))
     return Model("microwave", parts).centred()
@@ -200,7 +260,20 @@ def toaster(rng: np.random.Generator, style: Style) -> Model:
 def pot(rng: np.random.Generator, style: Style) -> Model:
     material = finishes.metal(rng, (0.7, 0.7, 0.71)) if rng.random() < 0.6 else finishes.ceramic(rng, style.accent(rng))
     radius, height = rng.uniform(0.09, 0.13), rng.uniform(0.09, 0.16)
-    parts = [lathe([(0, 0), (radius, 0), (radius, height), (radius + 0.006, height), (radius * 0.6, height + 0.02), (0, height + 0.028)], material)]
+    parts = [
+        lathe(
+            [
+                (0, 0),
+                (radius, 0),
+                (radius, height),
+                (radius + 0.006, height),
+                (radius * 0.6, height + 0.02),
+                (0, height + 0.028),
+            ],
+            material,
+            smooth=False,
+        )
+    ]
     parts.append(ball(0.016, (0, 0, height + 0.042), finishes.plastic(rng, (0.08, 0.08, 0.08))))
     for side in (-1, 1):
         parts.append(box((0.05, 0.06, 0.012), (side * (radius + 0.02), 0, height * 0.8), material, 0.004))
@@ -212,14 +285,26 @@ def dishes(rng: np.random.Generator, style: Style) -> Model:
     glaze = finishes.ceramic(rng, hsv(any_hue(rng), rng.choice([0.03, 0.4]), rng.uniform(0.5, 0.95)))
     form = rng.choice(["cup", "plates", "bowl", "place"])
     if form == "cup":
-        parts = [lathe([(0, 0), (0.03, 0), (0.04, 0.03), (0.042, 0.09), (0.038, 0.09), (0.034, 0.02), (0, 0.012)], glaze)]
+        parts = [
+            lathe([(0, 0), (0.03, 0), (0.04, 0.03), (0.042, 0.09), (0.038, 0.09), (0.034, 0.02), (0, 0.012)], glaze)
+        ]
         turn = np.linspace(0, np.pi, 7)
-        parts.append(tube(np.stack([0.038 + 0.025 * np.sin(turn), np.zeros(7), 0.05 + 0.025 * np.cos(turn)], -1), 0.005, glaze))
+        parts.append(
+            tube(np.stack([0.038 + 0.025 * np.sin(turn), np.zeros(7), 0.05 + 0.025 * np.cos(turn)], -1), 0.005, glaze)
+        )
     elif form == "bowl":
         parts = [lathe([(0, 0), (0.04, 0), (0.08, 0.03), (0.1, 0.07), (0.095, 0.07), (0.07, 0.03), (0, 0.015)], glaze)]
     else:
         count = int(rng.integers(3, 8)) if form == "plates" else 1
-        parts = [lathe([(0, 0), (0.07, 0), (0.125, 0.018), (0.122, 0.022), (0.07, 0.008), (0, 0.008)], glaze, (0, 0, 0.01 * k), 24) for k in range(count)]
+        parts = [
+            lathe(
+                [(0, 0), (0.07, 0), (0.125, 0.018), (0.122, 0.022), (0.07, 0.008), (0, 0.008)],
+                glaze,
+                (0, 0, 0.01 * k),
+                24,
+            )
+            for k in range(count)
+        ]
         if form == "place":
             steel = finishes.metal(rng)
             for x in (-0.15, 0.15):
@@ -237,10 +322,23 @@ def bottle(rng: np.random.Generator, style: Style) -> Model:
 
 def fruit_bowl(rng: np.random.Generator, style: Style) -> Model:
     bowl = style.wood(rng) if rng.random() < 0.5 else finishes.ceramic(rng, style.accent(rng))
-    parts = [lathe([(0, 0), (0.06, 0), (0.12, 0.04), (0.15, 0.085), (0.143, 0.085), (0.1, 0.035), (0, 0.015)], bowl, segments=24)]
+    parts = [
+        lathe(
+            [(0, 0), (0.06, 0), (0.12, 0.04), (0.15, 0.085), (0.143, 0.085), (0.1, 0.035), (0, 0.015)],
+            bowl,
+            segments=24,
+        )
+    ]
     skin = style.paints[0]
     for k in range(int(rng.integers(4, 8))):
         angle, away = k * 2.4, 0.065 if k < 5 else 0.0
         hue = rng.choice([0.0, 0.08, 0.14, 0.28, 0.11])
-        parts.append(ball(rng.uniform(0.034, 0.042), (away * np.cos(angle), away * np.sin(angle), 0.065 + (0.055 if k > 4 else 0)), skin, tint=hsv(float(hue), 0.85, 0.85)))
+        parts.append(
+            ball(
+                rng.uniform(0.034, 0.042),
+                (away * np.cos(angle), away * np.sin(angle), 0.065 + (0.055 if k > 4 else 0)),
+                skin,
+                tint=hsv(float(hue), 0.85, 0.85),
+            )
+        )
     return Model("fruit bowl", parts)

@@ -10,7 +10,9 @@ from locus.scenes.render.materials import Material
 from locus.scenes.render.parts import Part
 
 
-def _legs(width: float, depth: float, height: float, thick: float, material: Material, splay: float = 0.0) -> list[Part]:
+def _legs(
+    width: float, depth: float, height: float, thick: float, material: Material, splay: float = 0.0
+) -> list[Part]:
     """Four legs whose tops stand at the corners of a width × depth rectangle."""
     parts = []
     for x in (-width / 2, width / 2):
@@ -43,10 +45,19 @@ def sofa(rng: np.random.Generator, style: Style, seats: int | None = None, kind:
     soft = rng.uniform(0.02, 0.07)
     back = rng.uniform(0.16, 0.24)
     cushion_height = 0.15
-    parts = [box((width, depth, seat_top - cushion_height - leg), (0, 0, (seat_top - cushion_height + leg) / 2), cloth, soft)]
+    parts = [
+        box((width, depth, seat_top - cushion_height - leg), (0, 0, (seat_top - cushion_height + leg) / 2), cloth, soft)
+    ]
     for side in (-1, 1):
         x = side * (width - arm) / 2
-        parts.append(box((arm, depth, arm_top - leg - 0.01), (x, 0, (arm_top + leg + 0.01) / 2), cloth, min(soft * 1.5, arm * 0.45)))
+        parts.append(
+            box(
+                (arm, depth, arm_top - leg - 0.01),
+                (x, 0, (arm_top + leg + 0.01) / 2),
+                cloth,
+                min(soft * 1.5, arm * 0.45),
+            )
+        )
     inner = width - 2 * arm - 0.01
     parts.append(box((inner, back, back_top - leg), (0, -(depth - back) / 2, (back_top + leg) / 2), cloth, soft))
     for k in range(seats):
@@ -55,7 +66,12 @@ def sofa(rng: np.random.Generator, style: Style, seats: int | None = None, kind:
         parts.append(cushion(size, (x, back / 2 + 0.01, seat_top - cushion_height / 2), pillow, bulge=0.15))
         height = back_top - seat_top + rng.uniform(-0.02, 0.05)
         parts.append(
-            cushion((seat_width - 0.02, 0.16, height), (x, -depth / 2 + back + 0.085, seat_top + height / 2 + 0.012), pillow, bulge=0.25)
+            cushion(
+                (seat_width - 0.02, 0.16, height),
+                (x, -depth / 2 + back + 0.085, seat_top + height / 2 + 0.012),
+                pillow,
+                bulge=0.25,
+            )
         )
     legs = style.metal if rng.random() < 0.4 else style.wood(rng)
     parts += _legs(width - 0.14, depth - 0.14, leg + 0.004, 0.045, legs)
@@ -100,13 +116,25 @@ def chair(rng: np.random.Generator, style: Style) -> Model:
     if form == "shell":
         shell = finishes.plastic(rng, style.accent(rng) if rng.random() < 0.5 else (0.92, 0.92, 0.9))
         u = np.linspace(-1, 1, 9)[None]
-        path = np.array([[0.22, 0.0], [0.2, 0.012], [0.0, -0.015], [-0.16, 0.0], [-0.2, 0.06], [-0.23, 0.2], [-0.25, high - seat - 0.02]])
+        path = np.array(
+            [
+                [0.22, 0.0],
+                [0.2, 0.012],
+                [0.0, -0.015],
+                [-0.16, 0.0],
+                [-0.2, 0.06],
+                [-0.23, 0.2],
+                [-0.25, high - seat - 0.02],
+            ]
+        )
         x = np.broadcast_to(u * width / 2, (len(path), 9)) * np.linspace(1, 0.85, len(path))[:, None]
         y = path[:, :1] + 0.04 * u**2 * (np.arange(len(path))[:, None] > 3)
         z = seat + path[:, 1:] + 0.03 * u**2
         top_side = np.stack([x, np.broadcast_to(y, x.shape), z], -1)
         parts += [sheet(top_side[:, ::-1], shell), sheet(top_side - np.array([0, 0.006, 0.014]), shell)]
-        parts += _legs(width * 0.55, depth * 0.5, seat - 0.02, 0.03, style.metal if rng.random() < 0.4 else wood, splay=0.5)
+        parts += _legs(
+            width * 0.55, depth * 0.5, seat - 0.02, 0.03, style.metal if rng.random() < 0.4 else wood, splay=0.5
+        )
         return Model("chair", parts, [Shelf(-0.15, -0.1, 0.15, 0.15, seat + 0.035, 1)]).centred()
     padded = form == "padded" or rng.random() < 0.3
     if padded:
@@ -123,14 +151,18 @@ def chair(rng: np.random.Generator, style: Style) -> Model:
     span, back = width - 2 * inset - thick, -depth / 2 + thick / 2 - 0.005
     if form == "slats":
         for x in np.linspace(-span / 2 + 0.03, span / 2 - 0.03, int(rng.integers(4, 8))):
-            parts.append(box((0.016, 0.016, high - seat - 0.06), (float(x), back, (high + seat) / 2 - 0.03), wood, 0.004))
+            parts.append(
+                box((0.016, 0.016, high - seat - 0.06), (float(x), back, (high + seat) / 2 - 0.03), wood, 0.004)
+            )
         parts.append(box((span, 0.022, 0.07), (0, back, high - 0.04), wood))
     elif form == "ladder":
         for z in np.linspace(seat + 0.14, high - 0.05, int(rng.integers(2, 5))):
             parts.append(box((span, 0.018, 0.05), (0, back, float(z)), wood))
     else:
         filling = cushion if padded else box
-        parts.append(filling((span, 0.05 if padded else 0.016, (high - seat) * 0.6), (0, back, high - (high - seat) * 0.33), top))
+        parts.append(
+            filling((span, 0.05 if padded else 0.016, (high - seat) * 0.6), (0, back, high - (high - seat) * 0.33), top)
+        )
     return Model("chair", parts, [Shelf(-0.15, -0.12, 0.15, 0.15, seat + (0.02 if padded else 0.002), 1)]).centred()
 
 
@@ -143,7 +175,11 @@ def office_chair(rng: np.random.Generator, style: Style) -> Model:
         angle = 2 * np.pi * (k + 0.25) / 5
         end = (0.29 * np.cos(angle), 0.29 * np.sin(angle), 0.06)
         parts.append(rod((0, 0, 0.1), end, 0.018, style.metal if k < 0 else black))
-        parts.append(lathe([(0.0, -0.027), (0.02, -0.02), (0.027, 0), (0.02, 0.02), (0.0, 0.027)], black, (end[0], end[1], 0.028)))
+        parts.append(
+            lathe(
+                [(0.0, -0.027), (0.02, -0.02), (0.027, 0), (0.02, 0.02), (0.0, 0.027)], black, (end[0], end[1], 0.028)
+            )
+        )
     parts.append(cylinder(0.028, seat - 0.16, (0, 0, 0.09), style.metal, 12))
     parts.append(cushion((0.48, 0.46, 0.09), (0, 0.02, seat - 0.03), cloth, bulge=0.2))
     parts.append(cushion((0.44, 0.08, high), (0, -0.23, seat + 0.12 + high / 2), cloth, bulge=0.3))
@@ -160,10 +196,19 @@ def stool(rng: np.random.Generator, style: Style, high: bool = False) -> Model:
     wood = style.body(rng)
     radius = rng.uniform(0.15, 0.19)
     if rng.random() < 0.5:
-        seat = lathe([(0, -0.05), (radius, -0.05), (radius + 0.01, -0.025), (radius - 0.01, 0), (0, 0.005)], style.cloth(rng), (0, 0, height))
+        seat = lathe(
+            [(0, -0.05), (radius, -0.05), (radius + 0.01, -0.025), (radius - 0.01, 0), (0, 0.005)],
+            style.cloth(rng),
+            (0, 0, height),
+        )
     else:
         seat = cylinder(radius, 0.03, (0, 0, height - 0.03), wood)
-    parts = [seat, *_legs(radius * 1.2, radius * 1.2, height - 0.03, 0.03, style.metal if rng.random() < 0.4 else wood, splay=0.35)]
+    parts = [
+        seat,
+        *_legs(
+            radius * 1.2, radius * 1.2, height - 0.03, 0.03, style.metal if rng.random() < 0.4 else wood, splay=0.35
+        ),
+    ]
     if high:
         ring = np.linspace(0, 2 * np.pi, 25)
         foot = np.stack([radius * 0.95 * np.cos(ring), radius * 0.95 * np.sin(ring), np.full(25, 0.25)], -1)
@@ -184,5 +229,12 @@ def bench(rng: np.random.Generator, style: Style) -> Model:
 
 def pouf(rng: np.random.Generator, style: Style) -> Model:
     radius, height = rng.uniform(0.22, 0.32), rng.uniform(0.3, 0.42)
-    profile = [(0, 0), (radius * 0.86, 0.0), (radius, height * 0.25), (radius, height * 0.7), (radius * 0.85, height * 0.95), (0, height)]
+    profile = [
+        (0, 0),
+        (radius * 0.86, 0.0),
+        (radius, height * 0.25),
+        (radius, height * 0.7),
+        (radius * 0.85, height * 0.95),
+        (0, height),
+    ]
     return Model("pouf", [lathe(profile, style.cloth(rng))])

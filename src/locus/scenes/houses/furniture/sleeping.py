@@ -22,7 +22,9 @@ def bed(rng: np.random.Generator, style: Style, single: bool) -> Model:
             parts.append(box((0.06, 0.06, frame_top - 0.16), (x, y, (frame_top - 0.16) / 2), wood))
     sheet_cloth = fabrics.fabric(rng, hsv(any_hue(rng), rng.uniform(0, 0.1), rng.uniform(0.85, 0.96)), plain=True)
     top = frame_top + mattress
-    parts.append(box((width - 0.06, length - 0.14, mattress), (0, 0.01, frame_top + mattress / 2), sheet_cloth, 0.05, step=0.2))
+    parts.append(
+        box((width - 0.06, length - 0.14, mattress), (0, 0.01, frame_top + mattress / 2), sheet_cloth, 0.05, step=0.2)
+    )
     duvet = style.cloth(rng)
     reach = length * rng.uniform(0.6, 0.78)
     parts.append(_blanket(rng, duvet, width + 0.05, reach, length / 2 - reach / 2 + 0.01, top, frame_top - 0.06))
@@ -30,7 +32,9 @@ def bed(rng: np.random.Generator, style: Style, single: bool) -> Model:
     count = 1 if single else 2
     for k in range(count):
         x = (k - (count - 1) / 2) * width / 2 * 0.95
-        parts.append(cushion((min(0.68, width / count * 0.86), 0.42, 0.15), (x, -length / 2 + 0.31, top + 0.082), pillows))
+        parts.append(
+            cushion((min(0.68, width / count * 0.86), 0.42, 0.15), (x, -length / 2 + 0.31, top + 0.082), pillows)
+        )
     shelf = Shelf(-width / 2 + 0.1, -0.1, width / 2 - 0.1, length / 2 - 0.1, top + 0.062, 1.2)
     return Model("bed", parts, [shelf])
 

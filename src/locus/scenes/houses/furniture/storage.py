@@ -11,7 +11,9 @@ from locus.scenes.render.materials import Material
 from locus.scenes.render.parts import Part
 
 
-def _handle(rng: np.random.Generator, style: Style, form: str, x: float, y: float, z: float, upright: bool) -> list[Part]:
+def _handle(
+    rng: np.random.Generator, style: Style, form: str, x: float, y: float, z: float, upright: bool
+) -> list[Part]:
     if form == "knob":
         return [ball(0.014, (x, y + 0.014, z), style.metal)]
     if form == "none":
@@ -26,7 +28,15 @@ def _handle(rng: np.random.Generator, style: Style, form: str, x: float, y: floa
 
 
 def drawers(
-    rng: np.random.Generator, style: Style, width: float, depth: float, height: float, rows: int, columns: int, body: Material, front: Material | None = None
+    rng: np.random.Generator,
+    style: Style,
+    width: float,
+    depth: float,
+    height: float,
+    rows: int,
+    columns: int,
+    body: Material,
+    front: Material | None = None,
 ) -> list[Part]:
     """A chest: a body with a grid of drawer fronts, a little proud of it, with gaps and handles."""
     front = front or body
@@ -43,7 +53,15 @@ def drawers(
 
 
 def _doors(
-    rng: np.random.Generator, style: Style, width: float, height: float, foot: float, y: float, count: int, front: Material, panelled: bool
+    rng: np.random.Generator,
+    style: Style,
+    width: float,
+    height: float,
+    foot: float,
+    y: float,
+    count: int,
+    front: Material,
+    panelled: bool,
 ) -> list[Part]:
     """Cabinet doors side by side, their face at y."""
     form = str(rng.choice(["knob", "bar", "bar"]))
@@ -62,7 +80,9 @@ def _doors(
 def chest_of_drawers(rng: np.random.Generator, style: Style) -> Model:
     width, depth, height = rng.uniform(0.75, 1.2), rng.uniform(0.4, 0.5), rng.uniform(0.7, 1.05)
     columns = 2 if width > 1.0 else 1
-    parts = drawers(rng, style, width, depth, height, int(rng.integers(3, 6)), columns, style.body(rng), style.body(rng))
+    parts = drawers(
+        rng, style, width, depth, height, int(rng.integers(3, 6)), columns, style.body(rng), style.body(rng)
+    )
     return Model("chest of drawers", parts, [Shelf(-width / 2, -depth / 2, width / 2, depth / 2, height, 1.2)])
 
 
@@ -76,9 +96,16 @@ def wardrobe(rng: np.random.Generator, style: Style) -> Model:
         low = 0.4
         matrix = np.eye(4)
         matrix[2, 3] = 0.05
-        parts += [part.moved(matrix) for part in drawers(rng, style, width - 0.01, depth, low - 0.06, 1, max(1, count // 2), body, front)]
-    parts += _doors(rng, style, width - 0.02, height - low - 0.03, low, depth / 2, count, front, bool(rng.random() < 0.5))
-    return Model("wardrobe", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.05, height, 0.5)])
+        parts += [
+            part.moved(matrix)
+            for part in drawers(rng, style, width - 0.01, depth, low - 0.06, 1, max(1, count // 2), body, front)
+        ]
+    parts += _doors(
+        rng, style, width - 0.02, height - low - 0.03, low, depth / 2, count, front, bool(rng.random() < 0.5)
+    )
+    return Model(
+        "wardrobe", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.05, height, 0.5)]
+    )
 
 
 def sideboard(rng: np.random.Generator, style: Style, kind: str = "sideboard") -> Model:
@@ -88,7 +115,17 @@ def sideboard(rng: np.random.Generator, style: Style, kind: str = "sideboard") -
     leg = float(rng.choice([0.0, 0.14]))
     body, front = style.body(rng), style.body(rng)
     parts = [box((width, depth - 0.018, height - leg), (0, -0.009, (height + leg) / 2), body, 0.004)]
-    parts += _doors(rng, style, width - 0.02, height - leg - 0.03, leg + 0.015, depth / 2, int(rng.integers(2, 5)), front, bool(rng.random() < 0.4))
+    parts += _doors(
+        rng,
+        style,
+        width - 0.02,
+        height - leg - 0.03,
+        leg + 0.015,
+        depth / 2,
+        int(rng.integers(2, 5)),
+        front,
+        bool(rng.random() < 0.4),
+    )
     if leg:
         for x in (-width / 2 + 0.1, width / 2 - 0.1):
             for y in (-depth / 2 + 0.06, depth / 2 - 0.08):
@@ -96,7 +133,9 @@ def sideboard(rng: np.random.Generator, style: Style, kind: str = "sideboard") -
     return Model(kind, parts, [Shelf(-width / 2, -depth / 2, width / 2, depth / 2 - 0.02, height, 1.2)])
 
 
-def books_in_row(rng: np.random.Generator, spines: Material, x0: float, x1: float, y: float, z: float, height: float, depth: float) -> list[Part]:
+def books_in_row(
+    rng: np.random.Generator, spines: Material, x0: float, x1: float, y: float, z: float, height: float, depth: float
+) -> list[Part]:
     """Books standing side by side, spines towards +y at about y, as one part each."""
     parts = []
     x = x0
@@ -106,13 +145,22 @@ def books_in_row(rng: np.random.Generator, spines: Material, x0: float, x1: floa
             return parts
         high = min(rng.uniform(0.17, 0.3), height - 0.012)
         deep = min(rng.uniform(0.12, 0.2), depth)
-        parts.append(_book(rng, spines, (thick - 0.001, deep, high), (x + thick / 2, y - deep / 2 - rng.uniform(0, 0.02), z + high / 2)))
+        parts.append(
+            _book(
+                rng,
+                spines,
+                (thick - 0.001, deep, high),
+                (x + thick / 2, y - deep / 2 - rng.uniform(0, 0.02), z + high / 2),
+            )
+        )
         x += thick
         if rng.random() < 0.04:
             x += rng.uniform(0.02, 0.1)
 
 
-def _book(rng: np.random.Generator, spines: Material, size: tuple[float, float, float], centre: tuple[float, float, float]) -> Part:
+def _book(
+    rng: np.random.Generator, spines: Material, size: tuple[float, float, float], centre: tuple[float, float, float]
+) -> Part:
     """A box whose texture is one of the sixteen spines, fitted on its face towards ±y and cut from it elsewhere."""
     part = box(size, centre, spines, bevel=0.0, step=9.0)
     local = (part.vertices - np.array(centre, np.float32)) / np.array(size, np.float32) + 0.5
@@ -152,7 +200,16 @@ def wall_shelf(rng: np.random.Generator, style: Style) -> Model:
     parts = [box((width, depth, 0.025), (0, depth / 2, 0.0125), style.wood(rng), 0.003)]
     for x in (-width * 0.35, width * 0.35):
         parts.append(box((0.02, depth * 0.7, 0.02), (x, depth * 0.35, -0.011), style.metal, 0.002))
-    parts += books_in_row(rng, prints.book_spines(rng), -width / 2 + 0.02, float(rng.uniform(-0.1, 0.3)) * width, depth - 0.02, 0.026, 0.3, depth - 0.03)
+    parts += books_in_row(
+        rng,
+        prints.book_spines(rng),
+        -width / 2 + 0.02,
+        float(rng.uniform(-0.1, 0.3)) * width,
+        depth - 0.02,
+        0.026,
+        0.3,
+        depth - 0.03,
+    )
     return Model("wall shelf", parts, [Shelf(width * 0.32, 0.03, width / 2 - 0.02, depth - 0.02, 0.026, 0.4)])
 
 
@@ -166,8 +223,12 @@ def shoe_rack(rng: np.random.Generator, style: Style) -> Model:
         for x in np.arange(-width / 2 + 0.12, width / 2 - 0.12, 0.26):
             shade = tuple(float(c) for c in rng.uniform(0.05, 0.6, 3))
             for foot in (-0.05, 0.05):
-                parts.append(box((0.085, 0.25, 0.045), (float(x) + foot, 0.0, z + 0.0235), style.paints[0], 0.02, tint=shade))
-                parts.append(box((0.075, 0.12, 0.05), (float(x) + foot, -0.06, z + 0.06), style.paints[0], 0.02, tint=shade))
+                parts.append(
+                    box((0.085, 0.25, 0.045), (float(x) + foot, 0.0, z + 0.0235), style.paints[0], 0.02, tint=shade)
+                )
+                parts.append(
+                    box((0.075, 0.12, 0.05), (float(x) + foot, -0.06, z + 0.06), style.paints[0], 0.02, tint=shade)
+                )
     return Model("shoe rack", parts, [Shelf(-width / 2, -depth / 2, width / 2, depth / 2, height, 0.8)])
 
 

@@ -27,7 +27,12 @@ def furnish(space: Space, home: Household) -> None:
     if chest:
         common.clutter(space, home, chest[0], 4)
         _, side, along = chest
-        space.hang(decor.wall_mirror(rng, style, float(rng.uniform(0.4, 0.7)), float(rng.uniform(0.5, 0.8))), 1.6, [side], along)
+        space.hang(
+            decor.wall_mirror(rng, style, float(rng.uniform(0.4, 0.7)), float(rng.uniform(0.5, 0.8))),
+            1.6,
+            [side],
+            along,
+        )
     if child or rng.random() < 0.35:
         desk_group(space, home)
     if rng.random() < 0.6:

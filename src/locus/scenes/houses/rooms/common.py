@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locus.scenes.houses.furniture import decor, devices, kitchen, lamps
+from locus.scenes.houses.furniture import decor, devices, kitchen, lamps, storage
 from locus.scenes.houses.model import Model, Shelf
 from locus.scenes.houses.placing import Placed, Space
 from locus.scenes.houses.style import Style
@@ -55,14 +55,26 @@ def dress_windows(space: Space, home: Household) -> None:
             pick = rng.random()
             if space.room.use in ("bathroom", "kitchen"):
                 if pick < 0.5:
-                    space.hang(decor.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.15, 0.5))), hole.z1 + 0.14, [side], middle, True)
+                    space.hang(
+                        decor.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.15, 0.5))),
+                        hole.z1 + 0.14,
+                        [side],
+                        middle,
+                        True,
+                    )
             elif pick < 0.75:
                 foot = 0.02 if hole.z0 < 0.3 or rng.random() < 0.6 else hole.z0 - 0.15
                 top = min(hole.z1 + 0.12, space.height - 0.06)
                 model = home.make("curtain", lambda f=foot, t=top, w=width: decor.curtains(rng, style, w + 0.7, f, t))
                 space.hang(model, 0.0, [side], middle, True)
             elif pick < 0.9:
-                space.hang(decor.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.1, 0.6))), hole.z1 + 0.14, [side], middle, True)
+                space.hang(
+                    decor.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.1, 0.6))),
+                    hole.z1 + 0.14,
+                    [side],
+                    middle,
+                    True,
+                )
 
 
 def fill_walls(space: Space, home: Household, count: int) -> None:
@@ -71,7 +83,11 @@ def fill_walls(space: Space, home: Household, count: int) -> None:
     for _ in range(count):
         pick = rng.random()
         if pick < 0.72:
-            model = decor.picture(rng, style) if rng.random() < 0.8 else home.again("picture", lambda: decor.picture(rng, style))
+            model = (
+                decor.picture(rng, style)
+                if rng.random() < 0.8
+                else home.again("picture", lambda: decor.picture(rng, style))
+            )
             space.hang(model, float(rng.uniform(1.45, 1.65)))
         elif pick < 0.87:
             shelf_on_wall(space, home)
@@ -80,8 +96,6 @@ def fill_walls(space: Space, home: Household, count: int) -> None:
 
 
 def shelf_on_wall(space: Space, home: Household) -> None:
-    from locus.scenes.houses.furniture import storage
-
     shelf = space.hang(storage.wall_shelf(home.rng, home.style), float(home.rng.uniform(1.3, 1.6)))
     if shelf:
         space.on_shelf(shelf, small_thing(home, 0.35))
@@ -128,10 +142,14 @@ def floor_clutter(space: Space, home: Household, count: int) -> None:
     for _ in range(count):
         pick = rng.random()
         if pick < 0.4:
-            model = home.make("plant", lambda: home.again("plant", lambda: decor.plant(rng, style, float(rng.uniform(0.6, 1.6)))))
+            model = home.make(
+                "plant", lambda: home.again("plant", lambda: decor.plant(rng, style, float(rng.uniform(0.6, 1.6))))
+            )
             space.along_wall(model, gap=0.05)
         elif pick < 0.55:
-            space.along_wall(home.make("basket", lambda: home.again("basket", lambda: decor.basket(rng, style))), gap=0.04)
+            space.along_wall(
+                home.make("basket", lambda: home.again("basket", lambda: decor.basket(rng, style))), gap=0.04
+            )
         elif pick < 0.75:
             space.along_wall(decor.carton(rng, style, 0.5), gap=0.04)
         else:

@@ -44,7 +44,10 @@ def _free_runs(space: Space) -> list[tuple[Side, float, float]]:
     """Stretches of wall along which a row of units can stand, longest first; a high window may lie above."""
     runs = []
     for side in space.room.sides:
-        cells = [space.clear(side, s, s + 0.05, 0.0, kitchen.WORKTOP, 0.68) for s in np.arange(0.02, side.length - 0.07, 0.05)]
+        cells = [
+            space.clear(side, s, s + 0.05, 0.0, kitchen.WORKTOP, 0.68)
+            for s in np.arange(0.02, side.length - 0.07, 0.05)
+        ]
         edges = np.flatnonzero(np.diff([0, *cells, 0]))
         runs += [(side, 0.02 + 0.05 * a, 0.02 + 0.05 * b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     return sorted(((side, float(a), float(b)) for side, a, b in runs if b - a > 1.2), key=lambda run: run[1] - run[2])
@@ -71,14 +74,28 @@ def _row(space: Space, home: Household, look: kitchen.KitchenLook, side: Side, s
     # Local x of the counter runs against the side's direction (the model looks away from the wall).
     sink_x, hob_x = (-length * 0.25, length * 0.25) if rng.random() < 0.5 else (length * 0.25, -length * 0.25)
     sink_width = min(0.6, length / 2 - 0.35)
-    counter = _stand(space, side, middle, kitchen.counter(rng, style, look, length, (sink_x - sink_width / 2, sink_x + sink_width / 2)), kitchen.DEPTH / 2 + 0.015)
+    counter = _stand(
+        space,
+        side,
+        middle,
+        kitchen.counter(rng, style, look, length, (sink_x - sink_width / 2, sink_x + sink_width / 2)),
+        kitchen.DEPTH / 2 + 0.015,
+    )
     if counter is None:
         return
     _let_in(space, counter, kitchen.sink(rng, look, sink_width - 0.002), sink_x, 0.0, kitchen.WORKTOP + 0.0005)
-    hob = _let_in(space, counter, kitchen.hob(rng, look), hob_x, 0.0, kitchen.WORKTOP + 0.001)
+    plate = kitchen.hob(rng, look)
+    hob = _let_in(space, counter, plate, hob_x, 0.0, kitchen.WORKTOP + 0.001)
     _let_in(space, counter, kitchen.oven(rng, look), hob_x, kitchen.DEPTH / 2 - 0.02, 0.2)
     if hob and rng.random() < 0.7:
-        _let_in(space, counter, home.make("pot", lambda: kitchen.pot(rng, style)), hob_x - 0.13, 0.11, kitchen.WORKTOP + 0.046)
+        _let_in(
+            space,
+            counter,
+            home.make("pot", lambda: kitchen.pot(rng, style)),
+            hob_x - 0.13,
+            0.11,
+            kitchen.WORKTOP + 0.002 + float(plate.size()[2]),
+        )
     _backsplash(space, home, side, start, end)
     if not any(hole.kind == "window" for hole in side.holes) or rng.random() < 0.3:
         hood_at = middle - hob_x
@@ -89,7 +106,13 @@ def _row(space: Space, home: Household, look: kitchen.KitchenLook, side: Side, s
 
 def _plain_row(space: Space, home: Household, look: kitchen.KitchenLook, side: Side, start: float, end: float) -> None:
     end = min(end, start + 2.6)
-    counter = _stand(space, side, (start + end) / 2, kitchen.counter(home.rng, home.style, look, end - start, None), kitchen.DEPTH / 2 + 0.015)
+    counter = _stand(
+        space,
+        side,
+        (start + end) / 2,
+        kitchen.counter(home.rng, home.style, look, end - start, None),
+        kitchen.DEPTH / 2 + 0.015,
+    )
     if counter:
         _backsplash(space, home, side, start, end)
         _cabinets(space, home, look, side, start, end)
@@ -126,7 +149,9 @@ def _cabinets(space: Space, home: Household, look: kitchen.KitchenLook, side: Si
     along = start + 0.02
     while along + 0.4 < end:
         for width in (1.0, 0.8, 0.6, 0.4):
-            if along + width < end and space.hang(kitchen.cabinet(home.rng, home.style, look, width - 0.004), LOW, [side], along + width / 2):
+            if along + width < end and space.hang(
+                kitchen.cabinet(home.rng, home.style, look, width - 0.004), LOW, [side], along + width / 2
+            ):
                 along += width
                 break
         else:

@@ -13,7 +13,9 @@ def furnish(space: Space, home: Household) -> None:
     rng, style = home.rng, home.style
     sofa = home.make("sofa", lambda: seating.sofa(rng, style))
     # The television wall first: the longest stretch of wall, the sofa looks at it from across.
-    stand = space.along_wall(home.make("tv stand", lambda: storage.sideboard(rng, style, "tv stand")), _by_length(space), prefer=0.5)
+    stand = space.along_wall(
+        home.make("tv stand", lambda: storage.sideboard(rng, style, "tv stand")), _by_length(space), prefer=0.5
+    )
     group = None
     if stand:
         placed, side, along = stand
@@ -88,7 +90,9 @@ def _around_sofa(space: Space, home: Household, sofa: Placed) -> None:
     table = None
     for away in (0.95, 1.1, 0.85):
         x, y = before(float(rng.uniform(-0.15, 0.15)), away)
-        table = space.put(home.make("coffee table", lambda: tables.coffee_table(rng, style)), x, y, space.floor_height(x, y, 0.6), yaw)
+        table = space.put(
+            home.make("coffee table", lambda: tables.coffee_table(rng, style)), x, y, space.floor_height(x, y, 0.6), yaw
+        )
         if table:
             break
     common.clutter(space, home, table, 4)
@@ -97,7 +101,9 @@ def _around_sofa(space: Space, home: Household, sofa: Placed) -> None:
             chair = home.again("armchair", lambda: seating.armchair(rng, style))
             for out in (1.55, 1.75, 1.95):
                 x, y = before(float(way) * out, float(rng.uniform(0.9, 1.3)))
-                if space.put(chair, x, y, space.floor_height(x, y, 0.5), yaw + float(way) * (np.pi / 2 + rng.normal(0, 0.12))):
+                if space.put(
+                    chair, x, y, space.floor_height(x, y, 0.5), yaw + float(way) * (np.pi / 2 + rng.normal(0, 0.12))
+                ):
                     break
     low, high = (sofa.boxes[:, :3].min(axis=0), sofa.boxes[:, 3:].max(axis=0))
     half = float(np.max((high - low)[:2])) / 2
@@ -107,7 +113,9 @@ def _around_sofa(space: Space, home: Household, sofa: Placed) -> None:
         x, y = before(way * (half + model.size()[0] / 2 + 0.06), -0.15)
         thing = space.put(model, x, y, space.floor_height(x, y, 0.3), yaw)
         if thing and model.kind == "side table":
-            space.on_shelf(thing, home.make("table lamp", lambda: lamps.table_lamp(rng, style, home.lit())), at=(0.0, 0.0))
+            space.on_shelf(
+                thing, home.make("table lamp", lambda: lamps.table_lamp(rng, style, home.lit())), at=(0.0, 0.0)
+            )
     for _ in range(int(rng.integers(1, 5))):
         space.on_shelf(sofa, home.make("cushion", lambda: decor.cushion_loose(rng, style)), turn=0.15)
     if rng.random() < 0.3:

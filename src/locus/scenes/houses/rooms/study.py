@@ -22,7 +22,15 @@ def furnish(space: Space, home: Household) -> None:
         space.along_wall(home.again("floor lamp", lambda: lamps.floor_lamp(rng, style, home.lit())), gap=0.06)
     x, y = space.room.centre
     if rng.random() < 0.7:
-        common.lay_rug(space, home, x, y, float(rng.uniform(1.4, 2.2)), float(rng.uniform(1.1, 1.5)), 0.0 if rng.random() < 0.5 else np.pi / 2)
+        common.lay_rug(
+            space,
+            home,
+            x,
+            y,
+            float(rng.uniform(1.4, 2.2)),
+            float(rng.uniform(1.1, 1.5)),
+            0.0 if rng.random() < 0.5 else np.pi / 2,
+        )
     if rng.random() < 0.4:
         chest = space.along_wall(home.make("chest of drawers", lambda: storage.chest_of_drawers(rng, style)))
         common.clutter(space, home, chest[0] if chest else None, 4)
@@ -46,9 +54,17 @@ def desk_group(space: Space, home: Household) -> None:
         for k in range(screens):
             x = (k - (screens - 1) / 2) * (screen.size()[0] + 0.02)
             space.on_shelf(desk, screen, top, turn=0.04, at=(float(x), top.y0 + 0.16))
-        space.on_shelf(desk, home.make("keyboard", lambda: devices.keyboard(rng, style)), top, turn=0.05, at=(0.0, top.y1 - 0.14))
+        space.on_shelf(
+            desk, home.make("keyboard", lambda: devices.keyboard(rng, style)), top, turn=0.05, at=(0.0, top.y1 - 0.14)
+        )
     else:
-        space.on_shelf(desk, home.make("laptop", lambda: devices.laptop(rng, style)), top, turn=0.1, at=(0.0, (top.y0 + top.y1) / 2 + 0.03))
+        space.on_shelf(
+            desk,
+            home.make("laptop", lambda: devices.laptop(rng, style)),
+            top,
+            turn=0.1,
+            at=(0.0, (top.y0 + top.y1) / 2 + 0.03),
+        )
     space.on_shelf(desk, home.make("table lamp", lambda: lamps.desk_lamp(rng, style, home.lit())), top, turn=0.5)
     common.clutter(space, home, desk, 3, top)
     space.on_shelf(desk, kitchen.dishes(rng, style), top)
@@ -56,5 +72,11 @@ def desk_group(space: Space, home: Household) -> None:
     for away in (0.55, 0.65, 0.8):
         world = desk.matrix @ np.array([rng.uniform(-0.1, 0.1), away, 0.0, 1.0])
         yaw = float(np.arctan2(desk.matrix[1, 0], desk.matrix[0, 0])) + np.pi + rng.normal(0, 0.3)
-        if space.put(chair, float(world[0]), float(world[1]), space.floor_height(float(world[0]), float(world[1]), 0.4), float(yaw)):
+        if space.put(
+            chair,
+            float(world[0]),
+            float(world[1]),
+            space.floor_height(float(world[0]), float(world[1]), 0.4),
+            float(yaw),
+        ):
             return
