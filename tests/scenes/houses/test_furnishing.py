@@ -8,6 +8,8 @@ from locus.scenes.houses.classes import CLASS_ID, THINGS
 from locus.scenes.houses.ground import free_ground
 from locus.scenes.houses.house import build
 
+from .conftest import built
+
 SEEDS = (1, 3)
 # Built into each other: a sink is let into its counter, an oven stands in it.
 BUILT_IN = {"sink", "hob", "oven", "pot"}
@@ -15,7 +17,7 @@ BUILT_IN = {"sink", "hob", "oven", "pot"}
 
 @pytest.fixture(scope="module")
 def houses():
-    return [build(seed) for seed in SEEDS]
+    return [built(seed) for seed in SEEDS]
 
 
 def part_boxes(thing):

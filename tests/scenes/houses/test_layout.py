@@ -1,5 +1,7 @@
 """Plans: sizes, rooms, and that one can walk from every room to every other."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_holes_lie_within_their_wall_and_apart(plans):
             for side in room.sides:
                 spans = sorted((hole.s0, hole.s1) for hole in side.holes)
                 assert all(0 < s0 < s1 < side.length for s0, s1 in spans)
-                assert all(a[1] < b[0] for a, b in zip(spans[:-1], spans[1:], strict=True))
+                assert all(a[1] < b[0] for a, b in pairwise(spans))
 
 
 def test_the_two_ends_of_a_door_meet(plans):

@@ -72,5 +72,5 @@ def test_empty_and_useless_folders_are_told_in_a_sentence(tmp_path):
     with pytest.raises(LocusError, match="tells a known kind"):
         load_models(tmp_path)
     (tmp_path / "sofa.obj").write_text("nothing")
-    with pytest.raises(LocusError, match="cannot be read|holds no triangles"):
+    with pytest.raises(LocusError, match=r"cannot be read|holds no triangles"):
         load_models(tmp_path)["sofa"][0]()

@@ -36,7 +36,7 @@ def wood_tone(rng: np.random.Generator) -> Colour:
 
 def _grain(rng: np.random.Generator, size: int) -> np.ndarray:
     """Wood grain along x: growth rings bent by knots, fibres, pores. About unit variance."""
-    x, y = grid(size)
+    _, y = grid(size)
     bend = noise(rng, size, 2.0, stretch=(3, 1), finest=24)
     rings = np.sin(2 * np.pi * (y * rng.integers(5, 11) + bend * rng.uniform(0.3, 0.8)))
     rings = np.sign(rings) * np.abs(rings) ** 0.7

@@ -131,7 +131,8 @@ def _remember_settings(out: Path, settings: dict) -> None:
         if file.exists():
             if json.loads(file.read_text(encoding="utf-8")) != settings:
                 raise LocusError(
-                    f"the houses in {out} were made with other settings (see {file}); choose another folder or give the same settings"
+                    f"the houses in {out} were made with other settings (see {file}); "
+                    "choose another folder or give the same settings"
                 )
             return
         out.mkdir(parents=True, exist_ok=True)

@@ -90,12 +90,12 @@ def grid(size: int) -> tuple[Float32[np.ndarray, "s s"], Float32[np.ndarray, "s 
 
 
 def looked_up(
-    values: Float32[np.ndarray, "s s"], x: Float32[np.ndarray, "s s"], y: Float32[np.ndarray, "s s"]
+    values: Float32[np.ndarray, "s s"], x: Float[np.ndarray, "s s"], y: Float[np.ndarray, "s s"]
 ) -> Float32[np.ndarray, "s s"]:
     """A repeating field read at other places (in repeats)."""
     size = values.shape[0]
     padded = np.pad(values, ((0, 1), (0, 1)), mode="wrap")
-    return cv2.remap(padded, (x % 1) * size, (y % 1) * size, cv2.INTER_LINEAR)
+    return cv2.remap(padded, ((x % 1) * size).astype(np.float32), ((y % 1) * size).astype(np.float32), cv2.INTER_LINEAR)
 
 
 def cells(

@@ -36,6 +36,8 @@ def _best(scene: Scene, count: int) -> list[np.ndarray]:
     kinds = {label.id: label.kind for label in scene.classes}
     order, poses = [], []
     for frame in scene:
+        assert frame.instance is not None
+        assert frame.semantic is not None
         ids, sizes = np.unique(frame.instance[::4, ::4], return_counts=True)
         classes = np.unique(frame.semantic[::4, ::4])
         things = sum(kinds.get(int(k)) == "thing" for k in classes)

@@ -1,6 +1,7 @@
 """The shell of a house as meshes: floors, ceilings, walls with holes, skirting, doors, windows."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -99,8 +100,8 @@ def _with_holes(side: Side, material: Material, bottom: float, top: float) -> li
     across = sorted({0.0, side.length, *(s for hole in side.holes for s in (hole.s0, hole.s1))})
     upward = sorted({bottom, top, *(z for hole in side.holes for z in (hole.z0, hole.z1) if bottom < z < top)})
     parts = []
-    for s0, s1 in zip(across[:-1], across[1:], strict=True):
-        for z0, z1 in zip(upward[:-1], upward[1:], strict=True):
+    for s0, s1 in pairwise(across):
+        for z0, z1 in pairwise(upward):
             s, z = (s0 + s1) / 2, (z0 + z1) / 2
             if any(hole.s0 < s < hole.s1 and hole.z0 < z < hole.z1 for hole in side.holes) or s1 - s0 < 1e-6:
                 continue

@@ -119,7 +119,7 @@ def _smoothing(mesh: Mesh) -> csr_matrix:
     adjacency = csr_matrix((np.ones(len(a), np.float32), (a, b)), shape=(size, size))
     adjacency.data[:] = 1
     adjacency = adjacency + 2 * diags(np.ones(size, np.float32), format="csr")
-    return diags((1 / adjacency.sum(axis=1).A1).astype(np.float32)) @ adjacency  # ty: ignore
+    return diags((1 / adjacency.sum(axis=1).A1).astype(np.float32)) @ adjacency
 
 
 def _gather(

@@ -129,7 +129,7 @@ def _stand_in(
             x, y = (float(v) for v in position[index])
             z, start = ground.floor + float(rng.uniform(1.35, 1.65)), float(rng.uniform(0, 2 * np.pi))
             views.append((*_headings(x, y, z, start, eyes, rng), int(index)))
-        total, best, index = max(views, key=lambda view: view[0])
+        _, best, index = max(views, key=lambda view: view[0])
         chosen.append(index)
         poses += best
     return poses
@@ -187,7 +187,7 @@ def _tour(ground: Ground, order: Sequence[int], rng: np.random.Generator) -> Int
     number[component] = np.arange(len(cells))
     edges, costs = [], []
     for dr, dc in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        ends = cells + [dr, dc]
+        ends = cells + np.array([dr, dc])
         inside = (ends >= 0).all(1) & (ends < ground.free.shape).all(1)
         a, b = np.flatnonzero(inside), number[tuple(ends[inside].T)]
         a, b = a[b >= 0], b[b >= 0]

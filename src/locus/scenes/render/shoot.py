@@ -1,7 +1,7 @@
 """A shoot: a stage, a camera and its poses; taking the pictures, lazily or ahead on two threads."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
@@ -69,7 +69,7 @@ class Shoot:
         sources = [RenderedSource(f"{number:05d}", self, number) for number in range(len(self.poses))]
         return Scene(name, form, sources, CONVENTION, classes)
 
-    def frames(self, classes: Sequence[LabelClass]) -> Iterator[Frame]:
+    def frames(self, classes: Sequence[LabelClass]) -> Generator[Frame, None, None]:
         """All frames in order, rendered ahead on two threads; each can be forgotten before the next."""
         with ThreadPoolExecutor(2) as pool:
             waiting: OrderedDict[int, Future[Shot]] = OrderedDict()

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from embreex.mesh_construction import TriangleMesh
-from embreex.rtcore_scene import EmbreeScene
+from embreex.mesh_construction import TriangleMesh  # ty: ignore[import-not-found]  (compiled, untyped)
+from embreex.rtcore_scene import EmbreeScene  # ty: ignore[import-not-found]
 from jaxtyping import Bool, Float, Float32, Int32
 
 

@@ -114,10 +114,14 @@ def bathtub(rng: np.random.Generator, style: Style) -> Model:
         box((0.02, width - 0.05, height - 0.03), (-length / 2 + 0.012, 0, (height - 0.03) / 2), panel, 0.002),
         box((0.02, width - 0.05, height - 0.03), (length / 2 - 0.012, 0, (height - 0.03) / 2), panel, 0.002),
     ]
-    for y in (-width / 2 + rim / 2, width / 2 - rim / 2):
-        parts.append(box((length, rim, 0.03), (0, y, height - 0.015), white, 0.012))
-    for x in (-length / 2 + rim, length / 2 - rim):
-        parts.append(box((rim * 2, width - 2 * rim, 0.03), (x, 0, height - 0.015), white, 0.012))
+    parts += [
+        box((length, rim, 0.03), (0, y, height - 0.015), white, 0.012)
+        for y in (-width / 2 + rim / 2, width / 2 - rim / 2)
+    ]
+    parts += [
+        box((rim * 2, width - 2 * rim, 0.03), (x, 0, height - 0.015), white, 0.012)
+        for x in (-length / 2 + rim, length / 2 - rim)
+    ]
     # The inside: a smooth hollow from rim to bottom.
     turn = np.linspace(0, 2 * np.pi, 33)
     rows = []
@@ -158,8 +162,10 @@ def shower(rng: np.random.Generator, style: Style) -> Model:
     parts.append(tube(arm, 0.01, style.metal))
     parts.append(cylinder(0.1, 0.015, (0, y + 0.25, 2.04), style.metal, 20))
     parts.append(box((0.2, 0.05, 0.05), (0, y, 1.05), style.metal, 0.02))
-    for x in (-side / 2 + 0.015, side / 2 - 0.015):
-        parts.append(box((0.025, 0.025, 1.9), (x, side / 2 - 0.015, 1.0), style.metal, 0.003))
+    parts += [
+        box((0.025, 0.025, 1.9), (x, side / 2 - 0.015, 1.0), style.metal, 0.003)
+        for x in (-side / 2 + 0.015, side / 2 - 0.015)
+    ]
     parts.append(box((side, 0.025, 0.03), (0, side / 2 - 0.015, 1.965), style.metal, 0.003))
     if rng.random() < 0.7:
         # A curtain drawn to one side.
@@ -194,8 +200,7 @@ def towel(rng: np.random.Generator, style: Style) -> Model:
     width, long = rng.uniform(0.4, 0.65), rng.uniform(0.5, 0.8)
     cloth = fabrics.fabric(rng)
     parts = [rod((-width / 2 - 0.06, 0.07, 0), (width / 2 + 0.06, 0.07, 0), 0.01, style.metal)]
-    for x in (-width / 2 - 0.05, width / 2 + 0.05):
-        parts.append(rod((x, 0.0, 0), (x, 0.07, 0), 0.008, style.metal))
+    parts += [rod((x, 0.0, 0), (x, 0.07, 0), 0.008, style.metal) for x in (-width / 2 - 0.05, width / 2 + 0.05)]
     u = np.linspace(-width / 2, width / 2, 12)
     down = [
         (0.05, -long * 0.7),

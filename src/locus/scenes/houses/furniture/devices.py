@@ -89,8 +89,7 @@ def radiator(rng: np.random.Generator, style: Style, width: float) -> Model:
     for k in range(count):
         x = (k - (count - 1) / 2) * width / count
         parts.append(box((width / count * 0.72, 0.06, height), (x, 0.065, height / 2 + 0.12), white, 0.018, step=0.4))
-    for z in (0.16, height + 0.08):
-        parts.append(box((width, 0.02, 0.03), (0, 0.065, z), white, 0.004))
+    parts += [box((width, 0.02, 0.03), (0, 0.065, z), white, 0.004) for z in (0.16, height + 0.08)]
     return Model("radiator", parts)
 
 

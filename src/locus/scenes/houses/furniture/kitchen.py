@@ -120,8 +120,7 @@ def oven(rng: np.random.Generator, look: KitchenLook) -> Model:
     parts = [box((0.57, 0.02, 0.56), (0, 0.011, 0.28), shell, 0.004)]
     parts.append(box((0.44, 0.006, 0.3), (0, 0.024, 0.22), glass, 0.002))
     parts.append(box((0.44, 0.014, 0.016), (0, 0.05, 0.41), look.steel, 0.005))
-    for x in (-0.2, 0.2):
-        parts.append(box((0.014, 0.03, 0.014), (x, 0.036, 0.41), look.steel, 0.0))
+    parts += [box((0.014, 0.03, 0.014), (x, 0.036, 0.41), look.steel, 0.0) for x in (-0.2, 0.2)]
     for x in np.linspace(-0.22, 0.22, 5):
         if abs(x) > 0.05:
             knob = cylinder(0.018, 0.02, (0, 0, 0), look.black if shell is look.steel else look.steel, 12)
@@ -179,10 +178,10 @@ def fridge(rng: np.random.Generator, style: Style) -> Model:
         parts.append(box((width, 0.065, high - low), (0, depth / 2 - 0.033, (low + high) / 2), shell, 0.015))
         middle = high - 0.25 if low < 0.1 else low + 0.25
         parts.append(box((0.02, 0.02, 0.32), (-width / 2 + 0.05, depth / 2 + 0.025, middle), style.metal, 0.006))
-        for end in (-0.13, 0.13):
-            parts.append(
-                box((0.014, 0.03, 0.014), (-width / 2 + 0.05, depth / 2 + 0.008, middle + end), style.metal, 0.0)
-            )
+        parts += [
+            box((0.014, 0.03, 0.014), (-width / 2 + 0.05, depth / 2 + 0.008, middle + end), style.metal, 0.0)
+            for end in (-0.13, 0.13)
+        ]
     for _ in range(int(rng.integers(0, 6))):
         # Notes and magnets.
         x, z = rng.uniform(-width / 2 + 0.1, width / 2 - 0.12), rng.uniform(split + 0.1, height - 0.15)
@@ -252,8 +251,7 @@ def toaster(rng: np.random.Generator, style: Style) -> Model:
     shell = finishes.metal(rng) if rng.random() < 0.5 else finishes.plastic(rng, style.accent(rng))
     slot = finishes.plastic(rng, (0.05, 0.05, 0.05))
     parts = [box((0.27, 0.16, 0.18), (0, 0, 0.09), shell, 0.03)]
-    for y in (-0.035, 0.035):
-        parts.append(box((0.18, 0.03, 0.003), (0, y, 0.181), slot, 0.0))
+    parts += [box((0.18, 0.03, 0.003), (0, y, 0.181), slot, 0.0) for y in (-0.035, 0.035)]
     return Model("toaster", [*parts, box((0.012, 0.03, 0.02), (0.141, 0, 0.11), slot)])
 
 
@@ -275,8 +273,7 @@ def pot(rng: np.random.Generator, style: Style) -> Model:
         )
     ]
     parts.append(ball(0.016, (0, 0, height + 0.042), finishes.plastic(rng, (0.08, 0.08, 0.08))))
-    for side in (-1, 1):
-        parts.append(box((0.05, 0.06, 0.012), (side * (radius + 0.02), 0, height * 0.8), material, 0.004))
+    parts += [box((0.05, 0.06, 0.012), (side * (radius + 0.02), 0, height * 0.8), material, 0.004) for side in (-1, 1)]
     return Model("pot", parts)
 
 

@@ -17,9 +17,11 @@ def bed(rng: np.random.Generator, style: Style, single: bool) -> Model:
     head = rng.uniform(0.75, 1.2)
     parts = [box((width, length - 0.06, 0.16), (0, 0.03, frame_top - 0.08), wood, 0.01)]
     parts.append(box((width + 0.06, 0.06, head - 0.02), (0, -length / 2 + 0.03, head / 2 + 0.01), wood, 0.015))
-    for x in (-width / 2 + 0.06, width / 2 - 0.06):
-        for y in (-length / 2 + 0.14, length / 2 - 0.07):
-            parts.append(box((0.06, 0.06, frame_top - 0.16), (x, y, (frame_top - 0.16) / 2), wood))
+    parts += [
+        box((0.06, 0.06, frame_top - 0.16), (x, y, (frame_top - 0.16) / 2), wood)
+        for x in (-width / 2 + 0.06, width / 2 - 0.06)
+        for y in (-length / 2 + 0.14, length / 2 - 0.07)
+    ]
     sheet_cloth = fabrics.fabric(rng, hsv(any_hue(rng), rng.uniform(0, 0.1), rng.uniform(0.85, 0.96)), plain=True)
     top = frame_top + mattress
     parts.append(

@@ -1,5 +1,7 @@
 """Wardrobes, chests, sideboards, bookshelves with their books, racks."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from locus.scenes.houses import prints
@@ -185,7 +187,7 @@ def bookshelf(rng: np.random.Generator, style: Style) -> Model:
     spines = prints.book_spines(rng)
     shelves = []
     inner = width / 2 - board - 0.008
-    for z, above in zip(heights[:-1], heights[1:], strict=True):
+    for z, above in pairwise(heights):
         foot, room = z + board + 0.001, above - z - board
         split = -inner + 2 * inner * float(rng.choice([1.0, 1.0, 0.65, 0.4, 0.0]))
         parts += books_in_row(rng, spines, -inner, split, depth / 2 - 0.03, foot, room, depth - 0.06)
@@ -198,8 +200,10 @@ def bookshelf(rng: np.random.Generator, style: Style) -> Model:
 def wall_shelf(rng: np.random.Generator, style: Style) -> Model:
     width, depth = rng.uniform(0.6, 1.1), rng.uniform(0.18, 0.24)
     parts = [box((width, depth, 0.025), (0, depth / 2, 0.0125), style.wood(rng), 0.003)]
-    for x in (-width * 0.35, width * 0.35):
-        parts.append(box((0.02, depth * 0.7, 0.02), (x, depth * 0.35, -0.011), style.metal, 0.002))
+    parts += [
+        box((0.02, depth * 0.7, 0.02), (x, depth * 0.35, -0.011), style.metal, 0.002)
+        for x in (-width * 0.35, width * 0.35)
+    ]
     parts += books_in_row(
         rng,
         prints.book_spines(rng),
@@ -217,17 +221,30 @@ def shoe_rack(rng: np.random.Generator, style: Style) -> Model:
     width, depth, height = rng.uniform(0.6, 0.9), 0.3, rng.uniform(0.4, 0.55)
     wood = style.body(rng)
     parts = [box((0.02, depth, height), (s * (width / 2 - 0.01), 0, height / 2), wood, 0.003) for s in (-1, 1)]
-    for z in (0.1, height * 0.5, height - 0.012):
-        parts.append(box((width - 0.04, depth - 0.01, 0.02), (0, 0, z), wood, 0.003))
+    parts += [
+        box((width - 0.04, depth - 0.01, 0.02), (0, 0, z), wood, 0.003) for z in (0.1, height * 0.5, height - 0.012)
+    ]
     for z in (0.112, height * 0.5 + 0.012):
         for x in np.arange(-width / 2 + 0.12, width / 2 - 0.12, 0.26):
-            shade = tuple(float(c) for c in rng.uniform(0.05, 0.6, 3))
+            red, green, blue = (float(c) for c in rng.uniform(0.05, 0.6, 3))
             for foot in (-0.05, 0.05):
                 parts.append(
-                    box((0.085, 0.25, 0.045), (float(x) + foot, 0.0, z + 0.0235), style.paints[0], 0.02, tint=shade)
+                    box(
+                        (0.085, 0.25, 0.045),
+                        (float(x) + foot, 0.0, z + 0.0235),
+                        style.paints[0],
+                        0.02,
+                        tint=(red, green, blue),
+                    )
                 )
                 parts.append(
-                    box((0.075, 0.12, 0.05), (float(x) + foot, -0.06, z + 0.06), style.paints[0], 0.02, tint=shade)
+                    box(
+                        (0.075, 0.12, 0.05),
+                        (float(x) + foot, -0.06, z + 0.06),
+                        style.paints[0],
+                        0.02,
+                        tint=(red, green, blue),
+                    )
                 )
     return Model("shoe rack", parts, [Shelf(-width / 2, -depth / 2, width / 2, depth / 2, height, 0.8)])
 

@@ -167,9 +167,11 @@ def nightstand(rng: np.random.Generator, style: Style) -> Model:
         part.moved(matrix) for part in drawers(rng, style, width, depth, height - leg, int(rng.integers(1, 3)), 1, wood)
     ]
     if leg:
-        for x in (-width / 2 + 0.04, width / 2 - 0.04):
-            for y in (-depth / 2 + 0.04, depth / 2 - 0.04):
-                parts.append(cylinder(0.018, leg, (x, y, 0), style.wood(rng), 10))
+        parts += [
+            cylinder(0.018, leg, (x, y, 0), style.wood(rng), 10)
+            for x in (-width / 2 + 0.04, width / 2 - 0.04)
+            for y in (-depth / 2 + 0.04, depth / 2 - 0.04)
+        ]
     return Model(
         "nightstand",
         parts,
