@@ -26,6 +26,8 @@ def folder(tmp_path):
         ("big-couch", "sofa"),
         ("chair2", "chair"),
         ("bathtub", "bathtub"),
+        ("toiletBrush", None),
+        ("log-cabin", None),
         ("helicopter", None),
     ],
 )
@@ -38,7 +40,7 @@ def test_models_are_upright_on_the_floor_and_of_sensible_size(folder):
     sofa = models["sofa"][0]()
     assert sofa.size() == pytest.approx([2.3, 2.3 * 90 / 180, 2.3 * 80 / 180], rel=0.01)
     assert sofa.bounds()[0][2] == pytest.approx(0, abs=1e-6)
-    assert models["chair"][0]().size() == pytest.approx([0.45 * 2 / 3, 0.45 * 2 / 3, 0.6], rel=0.01)
+    assert models["chair"][0]().size() == pytest.approx([0.45, 0.45, 0.9], rel=0.01)
 
 
 def test_a_table_of_kinds_overrides_names(folder):

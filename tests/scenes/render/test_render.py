@@ -70,7 +70,7 @@ def test_a_window_lights_by_its_solid_angle():
 
 
 def test_the_sun_is_blocked_by_what_stands_in_it():
-    stage, baked = lit([plate(0, 1, count=21), plate(1, 0.5)], Lights(outside(sun=5.0)))
+    _, baked = lit([plate(0, 1, count=21), plate(1, 0.5)], Lights(outside(sun=5.0)))
     sun = baked.sun[: 21 * 21].reshape(21, 21)
     assert sun[10, 10] == 0
     assert sun[0, 0] == pytest.approx(1)

@@ -73,7 +73,6 @@ THINGS = (
     "candle",
     "toy",
     "piano",
-    "furniture",
 )
 
 CLASSES = tuple(

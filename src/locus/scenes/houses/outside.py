@@ -11,7 +11,6 @@ import numpy as np
 
 from locus.errors import LocusError
 from locus.scenes.files import read_image
-from locus.scenes.houses.classes import THINGS
 from locus.scenes.houses.model import Model, Shelf
 from locus.scenes.render.materials import Material
 from locus.scenes.render.mesh_file import load_parts
@@ -19,42 +18,57 @@ from locus.scenes.render.mesh_file import load_parts
 TABLE = "kinds.txt"
 """A file in the folder may name kinds: one line per model, `file name<space>kind`."""
 
-# Words in file names, for kinds that are not called so themselves.
+# Words at the end of file names, for kinds that are not called so themselves.
 WORDS = {
     "couch": "sofa",
     "settee": "sofa",
     "fauteuil": "armchair",
-    "officechair": "office chair",
     "deskchair": "office chair",
-    "barstool": "stool",
     "bookcase": "bookshelf",
     "dresser": "chest of drawers",
     "drawers": "chest of drawers",
     "closet": "wardrobe",
-    "cupboard": "wardrobe",
     "tv": "television",
     "monitor": "computer screen",
     "refrigerator": "fridge",
+    "washer": "washing machine",
     "basin": "washbasin",
-    "bath": "bathtub",
     "wc": "toilet",
-    "chandelier": "ceiling lamp",
-    "pendant": "ceiling lamp",
+    "bath": "bathtub",
     "lamp": "floor lamp",
     "table": "dining table",
-    "flowers": "plant",
-    "frame": "picture",
-    "carpet": "rug",
+    "flowers": "vase",
     "bedside": "nightstand",
-    "nighttable": "nightstand",
-    "trash": "bin",
+    "trashcan": "bin",
+    "mug": "dishes",
+    "cup": "dishes",
+    "plate": "dishes",
 }
-# Sizes that a model of a kind may have (width, depth, height in metres); others are scaled to the nearest.
+# The kinds that are taken, and how long the longest side of one may be, in metres; others are scaled to fit.
 SIZES = {
-    "sofa": (1.3, 2.3), "armchair": (0.6, 1.0), "chair": (0.38, 0.6), "office chair": (0.5, 0.75), "bed": (0.9, 2.1),
-    "dining table": (0.8, 2.0), "coffee table": (0.6, 1.3), "side table": (0.35, 0.6), "desk": (1.0, 1.7),
-    "wardrobe": (0.8, 2.2), "bookshelf": (0.6, 2.1), "plant": (0.25, 1.7), "floor lamp": (0.25, 1.8),
+    "sofa": (1.3, 2.3), "armchair": (0.65, 1.05), "chair": (0.75, 1.05), "office chair": (0.85, 1.2),
+    "stool": (0.42, 0.75), "bench": (0.9, 1.4), "pouf": (0.4, 0.7), "bed": (1.9, 2.2), "dining table": (0.9, 1.9),
+    "coffee table": (0.6, 1.2), "side table": (0.4, 0.6), "desk": (1.1, 1.6), "nightstand": (0.4, 0.6),
+    "console table": (0.8, 1.2), "wardrobe": (1.8, 2.2), "bookshelf": (1.0, 2.1), "chest of drawers": (0.7, 1.2),
+    "sideboard": (1.1, 1.8), "tv stand": (1.0, 1.8), "fridge": (1.5, 1.95), "microwave": (0.4, 0.5),
+    "kettle": (0.2, 0.28), "toaster": (0.25, 0.32), "pot": (0.2, 0.3), "dishes": (0.08, 0.25), "bottle": (0.2, 0.34),
+    "fruit bowl": (0.2, 0.35), "toilet": (0.65, 0.85), "washbasin": (0.55, 0.95), "bathtub": (1.5, 1.8),
+    "washing machine": (0.8, 0.9), "television": (0.7, 1.3), "computer screen": (0.45, 0.7), "laptop": (0.3, 0.38),
+    "speaker": (0.3, 0.95), "floor lamp": (1.3, 1.8), "table lamp": (0.3, 0.55), "plant": (0.3, 1.7),
+    "vase": (0.18, 0.5), "box": (0.2, 0.5), "basket": (0.3, 0.5), "bin": (0.3, 0.6), "candle": (0.06, 0.25),
+    "toy": (0.1, 0.35), "piano": (1.3, 1.6),
 }  # fmt: skip
+
+FLAT_TOPPED = (
+    "dining table",
+    "coffee table",
+    "side table",
+    "console table",
+    "desk",
+    "nightstand",
+    "sideboard",
+    "tv stand",
+)
 
 
 def load_models(folder: str | PathLike[str] | None) -> dict[str, list[Callable[[], Model]]]:
@@ -75,16 +89,13 @@ def load_models(folder: str | PathLike[str] | None) -> dict[str, list[Callable[[
 
 
 def kind_of(name: str) -> str | None:
-    """The kind that a file name tells: `office_chair_03` is an office chair."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    words = f" {' '.join(re.findall(r'[a-z]+', words.lower()))} "
-    plain = words.replace(" ", "")
-    for kind in sorted(THINGS, key=len, reverse=True):
-        if f" {kind} " in words or (kind.replace(" ", "") in plain and len(kind) > 4):
-            return kind
-    return next(
-        (kind for word, kind in WORDS.items() if f" {word} " in words or (len(word) > 4 and word in plain)), None
-    )
+    """The kind that the end of a file name tells: `office_chair_03` is an office chair, `toilet brush` nothing known."""
+    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    joined, last = "".join(words), words[-1] if words else ""
+    # Short names need a word of their own: a cabin is no bin.
+    known = {kind.replace(" ", ""): kind for kind in SIZES} | WORDS
+    fitting = [word for word in known if word == last or (len(word) > 4 and joined.endswith(word))]
+    return known[max(fitting, key=len)] if fitting else None
 
 
 def load_textures(folder: str | PathLike[str] | None) -> tuple[Material, ...]:
@@ -120,24 +131,33 @@ def _table(root: Path) -> dict[str, str]:
         if not line.strip():
             continue
         name, _, kind = line.strip().partition(" ")
-        if kind.strip() not in THINGS:
-            raise LocusError(f"{file}, line {number}: {kind.strip()!r} is not a kind; known are {', '.join(THINGS)}")
+        if kind.strip() not in SIZES:
+            raise LocusError(f"{file}, line {number}: {kind.strip()!r} is not a kind; known are {', '.join(SIZES)}")
         table[name] = kind.strip()
     return table
 
 
 @lru_cache(maxsize=256)
 def _load(file: Path, kind: str) -> Model:
-    """A model stood upright on the floor, its largest side brought to a size that its kind can have."""
-    model = Model(kind, load_parts(file, up="y"), []).centred()
-    width, depth, height = model.size()
-    largest = max(width, depth, height)
-    low, high = SIZES.get(kind, (0.05, 2.3))
-    scale = float(np.clip(largest, low, high) / largest)
-    matrix = np.diag([scale, scale, scale, 1.0])
-    parts = [part.moved(matrix) for part in model.parts]
-    x, y, z = scale * width / 2 * 0.8, scale * depth / 2 * 0.8, scale * height
-    shelves = (
-        [Shelf(-x, -y, x, y, z, 1.0)] if kind.endswith(("table", "desk", "nightstand", "sideboard", "stand")) else []
-    )
-    return Model(kind, parts, shelves)
+    """A model stood upright on the floor, its longest side brought to a length that its kind can have."""
+    loaded = Model(kind, load_parts(file, up="y"), []).centred()
+    longest = float(loaded.size().max())
+    scale = float(np.clip(longest, *SIZES[kind])) / longest
+    # In y-up files the front looks along z, which the turn to z-up has sent backwards.
+    parts = [part.moved(np.diag([-scale, -scale, scale, 1.0])) for part in loaded.parts]
+    width, depth, height = (float(v) for v in scale * loaded.size())
+    model = Model(kind, parts, [])
+    if kind in FLAT_TOPPED and _level_area(model, height) > 0.5 * width * depth:
+        model.shelves.append(Shelf(-0.4 * width, -0.4 * depth, 0.4 * width, 0.4 * depth, height))
+    return model
+
+
+def _level_area(model: Model, height: float) -> float:
+    """Square metres of surface that face up at a height: a desk with a hutch has its top elsewhere."""
+    total = 0.0
+    for part in model.parts:
+        corners = part.vertices[part.faces].astype(float)
+        cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        level = (np.abs(corners[..., 2] - height) < 0.01).all(axis=1)
+        total += float(np.abs(cross[level, 2]).sum() / 2)
+    return total
