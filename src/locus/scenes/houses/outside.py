@@ -89,7 +89,7 @@ def load_models(folder: str | PathLike[str] | None) -> dict[str, list[Callable[[
 
 
 def kind_of(name: str) -> str | None:
-    """The kind that the end of a file name tells: `office_chair_03` is an office chair, `toilet brush` nothing known."""
+    """The kind that the end of a file name tells: `office_chair_03` is an office chair, `toilet_brush` nothing."""
     words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
     joined, last = "".join(words), words[-1] if words else ""
     # Short names need a word of their own: a cabin is no bin.

@@ -1,6 +1,6 @@
 """The bathroom."""
 
-from locus.scenes.houses.furniture import bathroom, decor, kitchen
+from locus.scenes.houses.furniture import bathroom, decor, kitchenware, plants
 from locus.scenes.houses.placing import Space
 from locus.scenes.houses.rooms import common
 from locus.scenes.houses.rooms.common import Household
@@ -20,7 +20,7 @@ def furnish(space: Space, home: Household) -> None:
         width = float(rng.uniform(0.5, 0.8))
         space.hang(decor.wall_mirror(rng, style, width, float(rng.uniform(0.6, 0.85))), 1.62, [side], along)
         for _ in range(3):
-            space.on_shelf(placed, kitchen.bottle(rng, style))
+            space.on_shelf(placed, kitchenware.bottle(rng, style))
     space.along_wall(home.make("toilet", lambda: bathroom.toilet(rng, style)), gap=0.01)
     common.dress_windows(space, home)
     if rng.random() < 0.6:
@@ -33,6 +33,6 @@ def furnish(space: Space, home: Household) -> None:
     space.along_wall(home.make("bin", lambda: decor.waste_bin(rng, style)))
     space.along_wall(home.make("basket", lambda: home.again("basket", lambda: decor.basket(rng, style))))
     if rng.random() < 0.5:
-        space.along_wall(decor.plant(rng, style, float(rng.uniform(0.5, 0.9))), gap=0.04)
+        space.along_wall(plants.plant(rng, style, float(rng.uniform(0.5, 0.9))), gap=0.04)
     common.hang_ceiling_lamp(space, home, 0.1)
     common.fill_walls(space, home, 2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from locus.scenes.houses.furniture import decor, lamps, seating, sleeping, storage, tables
+from locus.scenes.houses.furniture import decor, lamps, seating, sleeping, storage, tables, textiles, toys
 from locus.scenes.houses.placing import Placed, Space, facing
 from locus.scenes.houses.rooms import common
 from locus.scenes.houses.rooms.common import Household
@@ -47,7 +47,7 @@ def furnish(space: Space, home: Household) -> None:
     common.floor_clutter(space, home, 3)
     if child:
         for _ in range(5):
-            space.anywhere(home.make("toy", lambda: decor.toy(rng, style)))
+            space.anywhere(home.make("toy", lambda: toys.toy(rng, style)))
 
 
 def _beside_bed(space: Space, home: Household, bed: Placed, side, along: float, child: bool) -> None:
@@ -62,9 +62,9 @@ def _beside_bed(space: Space, home: Household, bed: Placed, side, along: float, 
             space.on_shelf(placed, lamp, at=(0.0, -0.05))
             common.clutter(space, home, placed, 2)
     for _ in range(int(rng.integers(0, 4))):
-        space.on_shelf(bed, home.make("cushion", lambda: decor.cushion_loose(rng, style)))
+        space.on_shelf(bed, home.make("cushion", lambda: textiles.cushion_loose(rng, style)))
     if child:
-        space.on_shelf(bed, decor.toy(rng, style))
+        space.on_shelf(bed, toys.toy(rng, style))
     elif rng.random() < 0.4:
         x, y = side.at(along, 2.08 + 0.3)
         bench = space.put(seating.bench(rng, style), x, y, 0.0, facing(side) + np.pi)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from locus.scenes.houses.furniture import decor, devices, kitchen, lamps, storage
+from locus.scenes.houses.furniture import decor, devices, kitchenware, lamps, plants, storage, textiles, toys
 from locus.scenes.houses.model import Model, Shelf
 from locus.scenes.houses.placing import Placed, Space
 from locus.scenes.houses.style import Style
@@ -56,7 +56,7 @@ def dress_windows(space: Space, home: Household) -> None:
             if space.room.use in ("bathroom", "kitchen"):
                 if pick < 0.5:
                     space.hang(
-                        decor.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.15, 0.5))),
+                        textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.15, 0.5))),
                         hole.z1 + 0.14,
                         [side],
                         middle,
@@ -65,11 +65,13 @@ def dress_windows(space: Space, home: Household) -> None:
             elif pick < 0.75:
                 foot = 0.02 if hole.z0 < 0.3 or rng.random() < 0.6 else hole.z0 - 0.15
                 top = min(hole.z1 + 0.12, space.height - 0.06)
-                model = home.make("curtain", lambda f=foot, t=top, w=width: decor.curtains(rng, style, w + 0.7, f, t))
+                model = home.make(
+                    "curtain", lambda f=foot, t=top, w=width: textiles.curtains(rng, style, w + 0.7, f, t)
+                )
                 space.hang(model, 0.0, [side], middle, True)
             elif pick < 0.9:
                 space.hang(
-                    decor.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.1, 0.6))),
+                    textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.1, 0.6))),
                     hole.z1 + 0.14,
                     [side],
                     middle,
@@ -111,15 +113,15 @@ def small_thing(home: Household, largest: float = 0.6) -> Model:
     """Something for a shelf, a table or a windowsill."""
     rng, style = home.rng, home.style
     makers: list[tuple[str, Callable[[], Model]]] = [
-        ("vase", lambda: home.again("vase", lambda: decor.vase(rng, style))),
+        ("vase", lambda: home.again("vase", lambda: plants.vase(rng, style))),
         ("book", lambda: decor.books(rng, style)),
         ("book", lambda: decor.books(rng, style)),
-        ("plant", lambda: decor.plant(rng, style, float(rng.uniform(0.22, 0.42)))),
+        ("plant", lambda: plants.plant(rng, style, float(rng.uniform(0.22, 0.42)))),
         ("candle", lambda: decor.candle(rng, style)),
         ("picture", lambda: decor.photo_frame(rng, style)),
         ("box", lambda: decor.carton(rng, style, 0.26)),
-        ("toy", lambda: decor.toy(rng, style)),
-        ("dishes", lambda: kitchen.dishes(rng, style)),
+        ("toy", lambda: toys.toy(rng, style)),
+        ("dishes", lambda: kitchenware.dishes(rng, style)),
     ]
     for _ in range(5):
         kind, maker = makers[rng.integers(len(makers))]
@@ -143,7 +145,7 @@ def floor_clutter(space: Space, home: Household, count: int) -> None:
         pick = rng.random()
         if pick < 0.4:
             model = home.make(
-                "plant", lambda: home.again("plant", lambda: decor.plant(rng, style, float(rng.uniform(0.6, 1.6))))
+                "plant", lambda: home.again("plant", lambda: plants.plant(rng, style, float(rng.uniform(0.6, 1.6))))
             )
             space.along_wall(model, gap=0.05)
         elif pick < 0.55:
@@ -153,7 +155,7 @@ def floor_clutter(space: Space, home: Household, count: int) -> None:
         elif pick < 0.75:
             space.along_wall(decor.carton(rng, style, 0.5), gap=0.04)
         else:
-            space.anywhere(home.make("toy", lambda: decor.toy(rng, style)))
+            space.anywhere(home.make("toy", lambda: toys.toy(rng, style)))
 
 
 def fill_bookshelf(space: Space, home: Household, carrier: Placed) -> None:
@@ -169,4 +171,4 @@ def lay_rug(space: Space, home: Household, x: float, y: float, width: float, dep
     x = float(np.clip(x, x0 + across / 2 + 0.1, x1 - across / 2 - 0.1))
     y = float(np.clip(y, y0 + along / 2 + 0.1, y1 - along / 2 - 0.1))
     wide, deep = (across, along) if abs(np.cos(yaw)) > 0.7 else (along, across)
-    space.put(home.make("rug", lambda: decor.rug(home.rng, home.style, wide, deep)), x, y, 0.0, yaw, True)
+    space.put(home.make("rug", lambda: textiles.rug(home.rng, home.style, wide, deep)), x, y, 0.0, yaw, True)

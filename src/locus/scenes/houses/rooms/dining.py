@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from locus.scenes.houses.furniture import kitchen, seating, storage, tables
+from locus.scenes.houses.furniture import kitchenware, seating, storage, tables
 from locus.scenes.houses.model import Model
 from locus.scenes.houses.placing import Placed, Space
 from locus.scenes.houses.rooms import common
@@ -56,10 +56,10 @@ def dining_group(space: Space, home: Household, seats: int, centred: bool = Fals
         return None
     _seat(space, home, placed, width, depth, seats)
     for _ in range(int(rng.integers(2, 5))):
-        space.on_shelf(placed, home.make("dishes", lambda: kitchen.dishes(rng, style)), turn=1.0)
+        space.on_shelf(placed, home.make("dishes", lambda: kitchenware.dishes(rng, style)), turn=1.0)
     common.clutter(space, home, placed, 2)
     if rng.random() < 0.4:
-        space.on_shelf(placed, kitchen.fruit_bowl(rng, style))
+        space.on_shelf(placed, kitchenware.fruit_bowl(rng, style))
     return placed
 
 

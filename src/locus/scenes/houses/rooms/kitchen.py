@@ -3,7 +3,7 @@
 import numpy as np
 
 from locus.scenes.houses import finishes
-from locus.scenes.houses.furniture import decor, kitchen, seating
+from locus.scenes.houses.furniture import decor, kitchen, kitchenware, seating
 from locus.scenes.houses.layout import Side
 from locus.scenes.houses.model import Model
 from locus.scenes.houses.placing import Placed, Space, facing
@@ -91,7 +91,7 @@ def _row(space: Space, home: Household, look: kitchen.KitchenLook, side: Side, s
         _let_in(
             space,
             counter,
-            home.make("pot", lambda: kitchen.pot(rng, style)),
+            home.make("pot", lambda: kitchenware.pot(rng, style)),
             hob_x - 0.13,
             0.11,
             kitchen.WORKTOP + 0.002 + float(plate.size()[2]),
@@ -161,15 +161,15 @@ def _cabinets(space: Space, home: Household, look: kitchen.KitchenLook, side: Si
 def _worktop_things(space: Space, home: Household, counter: Placed, count: int) -> None:
     rng, style = home.rng, home.style
     makers = (
-        ("kettle", kitchen.kettle),
-        ("microwave", kitchen.microwave),
-        ("toaster", kitchen.toaster),
-        ("pot", kitchen.pot),
-        ("dishes", kitchen.dishes),
-        ("bottle", kitchen.bottle),
-        ("bottle", kitchen.bottle),
-        ("fruit bowl", kitchen.fruit_bowl),
-        ("dishes", kitchen.dishes),
+        ("kettle", kitchenware.kettle),
+        ("microwave", kitchenware.microwave),
+        ("toaster", kitchenware.toaster),
+        ("pot", kitchenware.pot),
+        ("dishes", kitchenware.dishes),
+        ("bottle", kitchenware.bottle),
+        ("bottle", kitchenware.bottle),
+        ("fruit bowl", kitchenware.fruit_bowl),
+        ("dishes", kitchenware.dishes),
     )
     for k in rng.permutation(len(makers))[:count]:
         kind, maker = makers[int(k)]

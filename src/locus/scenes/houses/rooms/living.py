@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from locus.scenes.houses.furniture import decor, devices, lamps, seating, storage, tables
+from locus.scenes.houses.furniture import devices, lamps, seating, storage, tables, textiles
 from locus.scenes.houses.placing import Placed, Space, facing
 from locus.scenes.houses.rooms import common
 from locus.scenes.houses.rooms.common import Household
@@ -117,7 +117,7 @@ def _around_sofa(space: Space, home: Household, sofa: Placed) -> None:
                 thing, home.make("table lamp", lambda: lamps.table_lamp(rng, style, home.lit())), at=(0.0, 0.0)
             )
     for _ in range(int(rng.integers(1, 5))):
-        space.on_shelf(sofa, home.make("cushion", lambda: decor.cushion_loose(rng, style)), turn=0.15)
+        space.on_shelf(sofa, home.make("cushion", lambda: textiles.cushion_loose(rng, style)), turn=0.15)
     if rng.random() < 0.3:
         x, y = before(float(rng.uniform(-1.2, 1.2)), 1.75)
         space.put(seating.pouf(rng, style), x, y, space.floor_height(x, y, 0.4), yaw)

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from locus.scenes.houses.furniture import decor, devices, kitchen, lamps, seating, storage, tables
+from locus.scenes.houses.furniture import (
+    decor,
+    devices,
+    kitchenware,
+    lamps,
+    seating,
+    storage,
+    tables,
+    textiles,
+)
 from locus.scenes.houses.placing import Space
 from locus.scenes.houses.rooms import common
 from locus.scenes.houses.rooms.common import Household
@@ -18,7 +27,7 @@ def furnish(space: Space, home: Household) -> None:
             common.fill_bookshelf(space, home, shelf[0])
     chair = space.along_wall(home.again("armchair", lambda: seating.armchair(rng, style)), gap=0.12)
     if chair:
-        space.on_shelf(chair[0], decor.cushion_loose(rng, style))
+        space.on_shelf(chair[0], textiles.cushion_loose(rng, style))
         space.along_wall(home.again("floor lamp", lambda: lamps.floor_lamp(rng, style, home.lit())), gap=0.06)
     x, y = space.room.centre
     if rng.random() < 0.7:
@@ -67,7 +76,7 @@ def desk_group(space: Space, home: Household) -> None:
         )
     space.on_shelf(desk, home.make("table lamp", lambda: lamps.desk_lamp(rng, style, home.lit())), top, turn=0.5)
     common.clutter(space, home, desk, 3, top)
-    space.on_shelf(desk, kitchen.dishes(rng, style), top)
+    space.on_shelf(desk, kitchenware.dishes(rng, style), top)
     chair = home.make("office chair", lambda: seating.office_chair(rng, style))
     for away in (0.55, 0.65, 0.8):
         world = desk.matrix @ np.array([rng.uniform(-0.1, 0.1), away, 0.0, 1.0])
