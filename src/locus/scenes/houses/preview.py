@@ -52,6 +52,6 @@ def _best(scene: Scene, count: int) -> list[np.ndarray]:
         for k, pose in enumerate(poses):
             away = np.linalg.norm(pose[:3, 3] - poses[best][:3, 3])
             same_way = float(pose[:3, 2] @ poses[best][:3, 2])
-            score[k] -= 6 * np.exp(-((away / 2.5) ** 2)) * (0.5 + 0.5 * max(same_way, 0))
+            score[k] -= 8 * np.exp(-((away / 3.5) ** 2)) * (0.6 + 0.4 * max(same_way, 0))
         score[best] = -np.inf
     return [scene[k].image for k in chosen]

@@ -236,13 +236,13 @@ def _look_about(
     step: float,
 ) -> Float[np.ndarray, " n"]:
     """Headings that show things and turn slowly: the cheapest sequence over a circle of headings (Viterbi)."""
-    count = 18
+    count = 24
     headings = np.arange(count) * 2 * np.pi / count
     cost = np.zeros((len(position), count))
     for i, (x, y, z) in enumerate(position):
         for k, heading in enumerate(headings):
             things, bad = eyes.judge(pose_of(float(x), float(y), float(z), float(heading), float(pitch[i])))
-            cost[i, k] = -min(things, LEAST_THINGS + 1.5) + 12 * max(bad - 0.05, 0)
+            cost[i, k] = -min(things, LEAST_THINGS + 1.5) + 14 * max(bad - 0.03, 0)
         cost[i] += 0.35 * (1 - np.cos(headings - travel[i]))
     apart = np.abs((headings[:, None] - headings[None] + np.pi) % (2 * np.pi) - np.pi)
     # About 60 degrees of turning a metre are easy.
@@ -256,4 +256,5 @@ def _look_about(
     for i in range(len(cost) - 1, 0, -1):
         best.append(int(choice[i][best[-1]]))
     yaw = np.unwrap(headings[best[::-1]])
-    return ndimage.gaussian_filter1d(yaw, 1.5, mode="nearest") if len(yaw) > 3 else yaw
+    # Rounded over a quarter of a metre; frames further apart than that would be turned to what neither showed.
+    return ndimage.gaussian_filter1d(yaw, 0.25 / max(step, 1e-3), mode="nearest")

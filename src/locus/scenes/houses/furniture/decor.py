@@ -53,14 +53,7 @@ def clock(rng: np.random.Generator, style: Style) -> Model:
         style.metal,
         segments=32,
     ).moved(up)
-    face = panel(
-        (radius * 0.98, 0.026, -radius * 0.98),
-        (-2 * radius * 0.98, 0, 0),
-        (0, 0, 2 * radius * 0.98),
-        prints.clock_face(rng),
-        fitted=True,
-    )
-    disc = cylinder(radius, 0.02, (0, 0, 0), face.material, 32).moved(up)
+    disc = cylinder(radius, 0.02, (0, 0, 0), prints.clock_face(rng), 32).moved(up)
     disc.uvs[:, 0] = 0.5 - disc.vertices[:, 0] / (2 * radius)
     disc.uvs[:, 1] = 0.5 + disc.vertices[:, 2] / (2 * radius)
     return Model("clock", [rim, disc])

@@ -8,7 +8,6 @@ from locus.scenes.houses.patterns import Colour, hsv, shaded
 from locus.scenes.houses.solids import ball, cylinder, lathe, rod, tube
 from locus.scenes.houses.style import Style
 from locus.scenes.render.lights import Lamp
-from locus.scenes.render.materials import Material
 from locus.scenes.render.parts import Part
 
 WARM = (1.0, 0.80, 0.55)
@@ -16,7 +15,7 @@ WARM = (1.0, 0.80, 0.55)
 
 def _shade(
     rng: np.random.Generator, style: Style, low: float, high: float, height: float, z: float, on: bool
-) -> tuple[list[Part], Material]:
+) -> list[Part]:
     """A lampshade: an outer and an inner face, glowing when lit."""
     colour: Colour = (
         hsv(rng.uniform(0.08, 0.14), rng.uniform(0.03, 0.25), 0.93) if rng.random() < 0.7 else style.accent(rng)
@@ -24,7 +23,7 @@ def _shade(
     glow = finishes.glowing(shaded(colour, 0.95), rng.uniform(0.9, 1.5)) if on else finishes.plastic(rng, colour)
     profile = [(low, 0.0), (low * 0.5 + high * 0.5, height / 2), (high, height)]
     inside = [(r - 0.004, h) for r, h in profile[::-1]]
-    return [lathe(profile, glow, (0, 0, z), 24), lathe(inside, glow, (0, 0, z), 24)], glow
+    return [lathe(profile, glow, (0, 0, z), 24), lathe(inside, glow, (0, 0, z), 24)]
 
 
 def _light(position: tuple[float, float, float], radius: float, strength: float, on: bool) -> list[Lamp]:
@@ -47,7 +46,7 @@ def floor_lamp(rng: np.random.Generator, style: Style, on: bool) -> Model:
     else:
         parts.append(cylinder(rng.uniform(0.12, 0.17), 0.025, (0, 0, 0), style.metal, 24))
         parts.append(rod((0, 0, 0.02), (0, 0, height - 0.1), 0.012, style.metal))
-    shade, _ = _shade(rng, style, radius, radius * rng.uniform(0.6, 0.95), 0.28, height - 0.28, on)
+    shade = _shade(rng, style, radius, radius * rng.uniform(0.6, 0.95), 0.28, height - 0.28, on)
     lamps = _light((0.0, 0.0, height - 0.14), 0.26, rng.uniform(0.5, 0.9), on)
     return Model("floor lamp", parts + shade, [], lamps)
 
@@ -65,7 +64,7 @@ def table_lamp(rng: np.random.Generator, style: Style, on: bool) -> Model:
         (0.012, height * 0.7),
     ]
     radius = rng.uniform(0.11, 0.16)
-    shade, _ = _shade(rng, style, radius, radius * rng.uniform(0.55, 0.9), height * 0.42, height * 0.58, on)
+    shade = _shade(rng, style, radius, radius * rng.uniform(0.55, 0.9), height * 0.42, height * 0.58, on)
     lamps = _light((0.0, 0.0, height * 0.8), 0.17, rng.uniform(0.2, 0.4), on)
     return Model("table lamp", [lathe(body, glaze), *shade], [], lamps)
 
@@ -99,7 +98,7 @@ def ceiling_lamp(rng: np.random.Generator, style: Style, on: bool, drop: float) 
     form = rng.choice(["shade", "globe", "dome", "cluster"])
     radius = rng.uniform(0.15, 0.26)
     if form == "shade":
-        shade, _ = _shade(rng, style, radius, radius * 0.7, 0.2, -drop, on)
+        shade = _shade(rng, style, radius, radius * 0.7, 0.2, -drop, on)
         parts += shade
     elif form == "globe":
         parts.append(ball(radius * 0.7, (0, 0, -drop + 0.05), finishes.glowing((1.0, 0.95, 0.85), 1.4 if on else 0.4)))

@@ -174,7 +174,7 @@ def office_chair(rng: np.random.Generator, style: Style) -> Model:
     for k in range(5):
         angle = 2 * np.pi * (k + 0.25) / 5
         end = (0.29 * np.cos(angle), 0.29 * np.sin(angle), 0.06)
-        parts.append(rod((0, 0, 0.1), end, 0.018, style.metal if k < 0 else black))
+        parts.append(rod((0, 0, 0.1), end, 0.018, black))
         parts.append(
             lathe(
                 [(0.0, -0.027), (0.02, -0.02), (0.027, 0), (0.02, 0.02), (0.0, 0.027)], black, (end[0], end[1], 0.028)
