@@ -97,6 +97,9 @@ def agreement(frames: list[Frame], tracer: Tracer, rng: np.random.Generator) -> 
     agree = total = 0
     for a in frames:
         inside = ndimage.maximum_filter(a.instance, 3) == ndimage.minimum_filter(a.instance, 3)
+        # On a plane the inverse depth is linear in the image.
+        nearness = 1 / np.maximum(a.depth, 1e-3)
+        inside &= np.abs(ndimage.laplace(nearness)) < 0.004 * nearness
         rows, columns = np.nonzero((a.depth > 0) & inside)
         chosen = rng.choice(len(rows), min(400, len(rows)), replace=False)
         points, instance = points_of(a, rows[chosen], columns[chosen]), a.instance[rows, columns][chosen]

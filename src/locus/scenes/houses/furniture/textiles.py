@@ -38,7 +38,7 @@ def curtains(rng: np.random.Generator, style: Style, width: float, foot: float, 
         rows = []
         for z in np.linspace(foot, top + 0.02, 10):
             hang = (top - z) / max(top - foot, 0.1)
-            fold = (0.022 + 0.018 * hang) * np.sin(2 * np.pi * waves * u + 0.3 * np.sin(3 * hang + side))
+            fold = (0.014 + 0.010 * hang) * np.sin(2 * np.pi * waves * u + 0.3 * np.sin(3 * hang + side))
             rows.append(np.stack([x + 0.01 * np.sin(5 * hang), away + fold, np.full_like(u, z)], -1))
         points = np.array(rows)
         parts.append(sheet(points[:, ::-1], cloth))
