@@ -9,6 +9,7 @@ import pytest
 import trimesh
 from scipy import ndimage
 
+from locus.cli import main
 from locus.errors import LocusError
 from locus.geometry import invert, transform
 from locus.scenes import load_scene
@@ -238,3 +239,17 @@ def test_an_unwritable_folder_is_told_in_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LocusError, match="cannot be written"):
         write_houses(tmp_path / "file" / "houses", range(1))
+
+
+def test_the_command_writes_houses_and_a_sheet_and_says_so(reuse, tmp_path, capsys):
+    words = ["houses", str(tmp_path / "out"), "--seed", str(SEED), "--frames", "6", "--size", "64", "48", "--preview"]
+    assert main(words) == 0
+    assert (tmp_path / "out" / f"house-{SEED:06d}" / "transforms.json").exists()
+    assert (tmp_path / "out" / "preview.jpg").exists()
+    assert "houses in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--count", "0"], ["--frames", "0"], ["--models", "/nonexistent"]])
+def test_the_command_tells_mistakes_in_a_sentence(tmp_path, capsys, words):
+    assert main(["houses", str(tmp_path / "out"), *words]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1

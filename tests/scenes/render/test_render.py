@@ -5,8 +5,10 @@ import pytest
 import trimesh
 from PIL import Image
 
+from locus.cli import main
 from locus.errors import LocusError
 from locus.geometry import Camera
+from locus.scenes import load_scene
 from locus.scenes.render import render_mesh
 from locus.scenes.render.baking import bake
 from locus.scenes.render.lights import Lamp, Lights, Outside, Window
@@ -159,3 +161,10 @@ def test_bad_meshes_are_told_in_a_sentence(tmp_path):
     trimesh.Trimesh(corners, [[0, 1, 2], [0, 2, 3]]).export(tmp_path / "wall.ply")
     with pytest.raises(LocusError, match="no level floor"):
         render_mesh(tmp_path / "wall.ply", frames=6)
+
+
+def test_the_command_renders_a_mesh(room_file, tmp_path):
+    assert main(["render", str(room_file), str(tmp_path / "out"), "--frames", "6", "--size", "64", "48"]) == 0
+    assert len(load_scene(tmp_path / "out")) == 6
+    assert main(["render", str(tmp_path / "absent.glb"), str(tmp_path / "out2")]) == 2
+    assert not (tmp_path / "out2").exists()
