@@ -15,8 +15,8 @@ from locus.scenes.render.lights import Lights, Window, basis, disc
 from locus.scenes.render.parts import Mesh
 from locus.scenes.render.tracer import Tracer
 
-GATHER_RAYS = 30
-WINDOW_RAYS = 10
+GATHER_RAYS = 24
+WINDOW_RAYS = 8
 LAMP_RAYS = 6
 SUN_RAYS = 4
 BOUNCES = 3

@@ -22,7 +22,7 @@ def photograph(radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator)
     squared = ((x / width - 0.5) ** 2 + (y / height - 0.5) ** 2) * 4
     exposed *= (1 - rng.uniform(0, 0.12) * squared)[..., None].astype(np.float32)
     exposed = cv2.GaussianBlur(exposed, (3, 3), rng.uniform(0.2, 0.55))
-    grain = rng.normal(size=exposed.shape).astype(np.float32)
+    grain = rng.standard_normal(exposed.shape, np.float32)
     level = np.float32(2 ** rng.uniform(-1, 1))
     exposed = exposed + grain * level * np.sqrt(np.maximum(exposed, 0) * 1.2e-4 + 1e-6)
     return _tone(np.maximum(exposed, 0))

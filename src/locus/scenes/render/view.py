@@ -11,8 +11,8 @@ from locus.scenes.render.baking import LIFT
 from locus.scenes.render.lights import basis
 from locus.scenes.render.stage import Samples, Stage
 
-# Offsets from a pixel's centre at which an edge pixel is sampled again: a rotated grid.
-EDGE_OFFSETS = ((-0.375, -0.125), (0.125, -0.375), (0.375, 0.125), (-0.125, 0.375))
+# Offsets from a pixel's centre at which an edge pixel is sampled again: an even spread with the centre itself.
+EDGE_OFFSETS = ((-0.36, -0.2), (0.36, -0.2), (0.0, 0.42))
 OCCLUSION_REACHES = (0.1, 0.35, 0.18, 0.25)
 """Metres that each of a pixel's occlusion rays looks; different, so that shadows fade."""
 
@@ -50,7 +50,7 @@ def view(stage: Stage, camera: Camera, world_from_camera: Float[np.ndarray, "4 4
         shade = np.tile(1 - open_share[edge], len(EDGE_OFFSETS))[:, None]
         # A very bright sample must not outshine the rest of its pixel, or edges of windows stay jagged.
         extra = np.minimum(more.radiance - more.ambient * shade, 8.0).reshape(len(EDGE_OFFSETS), -1, 3)
-        radiance[edge] = extra.mean(axis=0)
+        radiance[edge] = (np.minimum(radiance[edge], 8.0) + extra.sum(axis=0)) / (len(EDGE_OFFSETS) + 1)
     return View(radiance.reshape(*shape, 3), depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape))
 
 
