@@ -65,8 +65,11 @@ def counter(
                     0.004,
                 )
             )
-    shelf = Shelf(-width / 2 + 0.03, -DEPTH / 2 + 0.02, width / 2 - 0.03, DEPTH / 2 - 0.08, WORKTOP, 0.5)
-    return Model("kitchen counter", parts, [shelf])
+    low, high = -width / 2 + 0.03, width / 2 - 0.03
+    # Nothing stands over the sink.
+    spans = [(low, high)] if hole is None else [(low, hole[0] - 0.03), (hole[1] + 0.03, high)]
+    shelves = [Shelf(x0, -DEPTH / 2 + 0.02, x1, DEPTH / 2 - 0.08, WORKTOP, 0.5) for x0, x1 in spans]
+    return Model("kitchen counter", parts, shelves)
 
 
 def sink(rng: np.random.Generator, look: KitchenLook, width: float) -> Model:
