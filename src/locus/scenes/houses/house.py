@@ -9,7 +9,7 @@ from jaxtyping import Float32
 
 from locus.scenes.houses import prints, shell
 from locus.scenes.houses.classes import CLASS_ID
-from locus.scenes.houses.layout import Hole, Plan, Side, draw_plan
+from locus.scenes.houses.layout import PRIVACY, Hole, Plan, Side, draw_plan
 from locus.scenes.houses.model import Model, boxes_of
 from locus.scenes.houses.placing import Placed, open_space
 from locus.scenes.houses.rooms import bathroom, bedroom, corridor, dining, kitchen, living, study
@@ -122,7 +122,7 @@ class _Builder:
             parts = shell.door_parts(passage, plan, style, style.floor)
             if passage.kind == "door":
                 # The leaf opens into the more private room.
-                end = int(np.argmax([plan.rooms[k].use != "corridor" for k in passage.rooms]))
+                end = int(np.argmax([PRIVACY[plan.rooms[k].use] for k in passage.rooms]))
                 number = passage.rooms[end]
                 side = plan.rooms[number].sides[passage.sides[end]]
                 leaf = self._leaf(rng, side, passage.width, passage.height, side.along(*passage.centre))
