@@ -1,0 +1,71 @@
+"""Retrieval sets: which patches a landmark should find (eq. 2), and which it is ranked against (eq. 4)."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from .checks import ObjectiveError, check_integers, check_landmarks, check_shape
+
+
+def retrieval_sets(
+    positions: Float[Tensor, "n 3"],
+    environments: Int[Tensor, "n"],
+    frames: Int[Tensor, "n"],
+    landmarks: Int[Tensor, "m"],
+    radius: float | Float[Tensor, "m"],
+    kappa: float,
+    exclude_same_frame: bool = False,
+) -> tuple[Bool[Tensor, "n m"], Bool[Tensor, "n m"]]:
+    """The masks `positive` (within the radius) and `universe` (within kappa times the radius).
+
+    Patch and landmark must be of one environment; what is outside the universe is "don't care". `landmarks` are the
+    patches they were sampled from, and that one pair is in neither set. Neither is any pair of a patch without a
+    valid position (one that is not finite). With `exclude_same_frame`, nor is any pair within one frame.
+    """
+    check_patches(positions, environments, frames)
+    check_landmarks(landmarks, len(positions))
+    squared = squared_distances(positions, positions[landmarks])
+    apart = environments[:, None] != environments[landmarks]
+    if exclude_same_frame:
+        apart |= frames[:, None] == frames[landmarks]
+    squared.masked_fill_(apart, math.inf)
+    squared[landmarks, torch.arange(len(landmarks), device=landmarks.device)] = math.inf
+    inner, outer = squared_radii(radius, kappa, len(landmarks), positions)
+    return squared <= inner, squared <= outer
+
+
+def squared_distances(points: Float[Tensor, "n 3"], centres: Float[Tensor, "m 3"]) -> Float[Tensor, "n m"]:
+    """From differences: the usual inner-product form loses seven digits of a small distance far from the origin."""
+    squared = (points[:, 0, None] - centres[:, 0]).square_()
+    for axis in (1, 2):
+        difference = points[:, axis, None] - centres[:, axis]
+        squared.addcmul_(difference, difference)
+    return squared
+
+
+def squared_radii(
+    radius: float | Float[Tensor, "m"], kappa: float, landmarks: int, like: Tensor
+) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
+    """Of the positive set and of the universe, for every landmark; finite, so that an infinite distance is outside."""
+    if not kappa >= 1:
+        raise ObjectiveError(f"kappa must be at least 1, so that positives are in the universe, but is {kappa}")
+    radii = torch.as_tensor(radius, dtype=like.dtype, device=like.device)
+    if radii.ndim:
+        check_shape("radius", radii, (landmarks,), "one for each landmark")
+    radii = radii.expand(landmarks)
+    if not bool(((radii > 0) & radii.isfinite()).all()):
+        raise ObjectiveError("every radius must be a positive, finite number of metres")
+    largest = torch.finfo(like.dtype).max
+    return radii.square(), (kappa * radii).square().clamp(max=largest)
+
+
+def check_patches(positions: Tensor, environments: Tensor, frames: Tensor) -> None:
+    """A position, an environment and a frame for every patch."""
+    if positions.ndim != 2 or positions.shape[1] != 3:
+        raise ObjectiveError(f"positions must have shape (n, 3), but has {tuple(positions.shape)}")
+    if not positions.is_floating_point():
+        raise ObjectiveError(f"positions must be floating point, in metres, but is {positions.dtype}")
+    check_integers("environments", environments, len(positions), "one for each patch")
+    check_integers("frames", frames, len(positions), "one for each patch")
