@@ -1,0 +1,140 @@
+"""Rank sums as curves over the score: deposit on a grid, convolve once with the sigmoid, read back.
+
+Both sums of eq. 5 depend on a pair only through its score t, so for all pairs together they are two curves,
+
+    R+(t) = sum over positives k of sigma((s_k - t) / tau),      R-(t) = the same over negatives,
+
+and so are the derivatives. Every deposit and every reading uses the same quadratic interpolation over the three grid
+nodes nearest to the score: a pair's sums with itself then cancel exactly, as they do in the definition.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .checks import ObjectiveError
+
+BINS_PER_TAU = 32
+MOST_BINS = 2**22
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Evenly spaced score values; index `bins` is the bin for pairs that are absent."""
+
+    low: float
+    width: float
+    bins: int
+    tau: float
+
+    @classmethod
+    def covering(cls, low: float, high: float, tau: float, bins_per_tau: float = BINS_PER_TAU) -> "Grid":
+        width = tau / bins_per_tau
+        bins = math.ceil((high - low) / width) + 4  # two nodes to spare at each end
+        if bins > MOST_BINS:
+            raise ObjectiveError(
+                f"the scores span {high - low:.3g}, more than {MOST_BINS // BINS_PER_TAU} times tau = {tau:.3g}"
+            )
+        return cls(low - 1.5 * width, width, bins, tau)
+
+    def locate(self, scores: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
+        """The nearest node of each score, and the way from there to the score, in bins (-0.5 to 0.5)."""
+        offset = scores.sub(self.low).mul_(1 / self.width)
+        nearest = offset.round()
+        return nearest.long(), offset.sub_(nearest)
+
+    def empty_moments(self, lists: int, device: torch.device) -> Float[Tensor, "3 lists bins_and_absent"]:
+        return torch.zeros(3, lists, self.bins + 1, dtype=torch.float64, device=device)
+
+
+def deposit(
+    moments: Float[Tensor, "3 lists bins_and_absent"],
+    node: Int[Tensor, "rows pairs"],
+    offset: Float[Tensor, "rows pairs"],
+) -> None:
+    """Add to each bin the count, the sum and the sum of squares of its scores' offsets; row i goes to list i."""
+    power = offset.to(torch.float64, copy=True)  # a float32 sum would lose counts beyond 2^24
+    moments[1].scatter_add_(1, node, power)
+    moments[2].scatter_add_(1, node, power.square_())
+    moments[0].scatter_add_(1, node, power.fill_(1))
+
+
+def node_weights(moments: Float[Tensor, "3 lists bins_and_absent"]) -> Float[Tensor, "lists bins"]:
+    """The histogram whose sum with any smooth curve is the sum over the pairs: the interpolation, transposed."""
+    count, first, second = moments[..., :-1]
+    weights = count - second
+    weights[:, :-1] += (0.5 * (second - first))[:, 1:]
+    weights[:, 1:] += (0.5 * (second + first))[:, :-1]
+    return weights
+
+
+def interpolant(curve: Float[Tensor, "lists bins"]) -> Float[Tensor, "3 lists bins_and_absent"]:
+    """Value, slope and curvature at every node, for `read`; an absent pair reads zero."""
+    padded = torch.nn.functional.pad(curve, (1, 2))
+    below, here, above = padded[:, :-2], padded[:, 1:-1], padded[:, 2:]
+    coefficients = torch.stack([here, 0.5 * (above - below), 0.5 * (above + below) - here])
+    coefficients[..., -1] = 0
+    return coefficients
+
+
+def read(
+    coefficients: Float[Tensor, "3 lists bins_and_absent"],
+    node: Int[Tensor, "rows pairs"],
+    offset: Float[Tensor, "rows pairs"],
+) -> Float[Tensor, "rows pairs"]:
+    """The curve at each score; row i reads list i, or all rows the only list."""
+    value, slope, curvature = (c.expand(len(node), -1).gather(1, node) for c in coefficients)
+    return curvature.mul_(offset).add_(slope).mul_(offset).add_(value)
+
+
+def convolve(weights: Float[Tensor, "*lists bins"], kernel: Float[Tensor, "lags"]) -> Float[Tensor, "*lists bins"]:
+    """Sum over nodes b' of weights[b'] kernel(b' - b), with kernel given at lags -(bins - 1) to bins - 1."""
+    bins = weights.shape[-1]
+    length = 2 ** math.ceil(math.log2(3 * bins))  # no lag wraps around; powers of two are fast everywhere
+    spectrum = torch.fft.rfft(weights, length) * torch.fft.rfft(kernel.flip(0), length)
+    return torch.fft.irfft(spectrum, length)[..., bins - 1 : 2 * bins - 1]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Smooth AP of ranked lists, and its derivative with respect to every score, from two histograms each.
+
+    `A` and `N` are the rank sums at the nodes: A = 1 + R+ - 1/2, where the half takes out the pair itself
+    (sigma(0)), and N = R-, so that a positive at t contributes A / (A + N) to the mean.
+    """
+
+    grid: Grid
+    positive: Float[Tensor, "lists bins"]
+    negative: Float[Tensor, "lists bins"]
+    A: Float[Tensor, "lists bins"]
+    N: Float[Tensor, "lists bins"]
+    positives: Float[Tensor, "lists 1"]
+
+    @classmethod
+    def of(cls, grid: Grid, positive_moments: Tensor, negative_moments: Tensor) -> "Ranking":
+        positive, negative = node_weights(positive_moments), node_weights(negative_moments)
+        R = convolve(torch.stack([positive, negative]), torch.sigmoid(_lags(grid, positive)))
+        count = positive_moments[0, :, :-1].sum(dim=1, keepdim=True).round()
+        return cls(grid, positive, negative, 0.5 + R[0], R[1], count.clamp(min=1))  # no positives: AP is 0
+
+    def value(self) -> Float[Tensor, "lists"]:
+        """Eq. 3 and 5: the mean of A / (A + N) over the positives."""
+        return (self.positive * self.A / (self.A + self.N) / self.positives).sum(dim=1)
+
+    def derivatives(self) -> tuple[Float[Tensor, "lists bins"], Float[Tensor, "lists bins"]]:
+        """d value / d score as curves over the score, for a positive and for a negative pair."""
+        sigmoid = torch.sigmoid(_lags(self.grid, self.positive))
+        slope = sigmoid * (1 - sigmoid) / self.grid.tau
+        dA, dN = convolve(torch.stack([self.positive, self.negative]), slope)
+        B_squared = (self.A + self.N) ** 2
+        own = (self.A * dN - self.N * dA) / B_squared  # through the pair's own rank
+        others = convolve(self.positive * torch.stack([self.N, self.A]) / B_squared, slope)  # through all others' ranks
+        return (own + others[0]) / self.positives, -others[1] / self.positives
+
+
+def _lags(grid: Grid, like: Tensor) -> Float[Tensor, "lags"]:
+    step = grid.width / grid.tau
+    return step * torch.arange(1 - grid.bins, grid.bins, dtype=like.dtype, device=like.device)
