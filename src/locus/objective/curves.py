@@ -23,7 +23,10 @@ MOST_BINS = 2**22
 
 @dataclass(frozen=True)
 class Grid:
-    """Evenly spaced score values; index `bins` is the bin for pairs that are absent."""
+    """Evenly spaced score values. Absent pairs go `bins` further, to as many bins again that nobody reads.
+
+    (One bin for all of them would be slower: adding twice to one place must wait for the first to be done.)
+    """
 
     low: float
     width: float
@@ -42,16 +45,20 @@ class Grid:
 
     def locate(self, scores: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
         """The nearest node of each score, and the way from there to the score, in bins (-0.5 to 0.5)."""
-        offset = scores.sub(self.low).mul_(1 / self.width)
-        nearest = offset.round()
-        return nearest.long(), offset.sub_(nearest)
+        return nearest_node(scores.sub(self.low).mul_(1 / self.width))
 
-    def empty_moments(self, lists: int, device: torch.device) -> Float[Tensor, "3 lists bins_and_absent"]:
-        return torch.zeros(3, lists, self.bins + 1, dtype=torch.float64, device=device)
+    def empty_moments(self, lists: int, device: torch.device) -> Float[Tensor, "3 lists twice_bins"]:
+        return torch.zeros(3, lists, 2 * self.bins, dtype=torch.float64, device=device)
+
+
+def nearest_node(place: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
+    """Node and offset of places on the grid, counted in bins from its first node. Overwrites `place`."""
+    nearest = place.round()
+    return nearest.int().long(), place.sub_(nearest)  # a CPU converts by way of int32 in half the time
 
 
 def deposit(
-    moments: Float[Tensor, "3 lists bins_and_absent"],
+    moments: Float[Tensor, "3 lists twice_bins"],
     node: Int[Tensor, "rows pairs"],
     offset: Float[Tensor, "rows pairs"],
 ) -> None:
@@ -62,26 +69,25 @@ def deposit(
     moments[0].scatter_add_(1, node, power.fill_(1))
 
 
-def node_weights(moments: Float[Tensor, "3 lists bins_and_absent"]) -> Float[Tensor, "lists bins"]:
+def node_weights(moments: Float[Tensor, "3 lists twice_bins"]) -> Float[Tensor, "lists bins"]:
     """The histogram whose sum with any smooth curve is the sum over the pairs: the interpolation, transposed."""
-    count, first, second = moments[..., :-1]
+    count, first, second = moments[..., : moments.shape[-1] // 2]
     weights = count - second
     weights[:, :-1] += (0.5 * (second - first))[:, 1:]
     weights[:, 1:] += (0.5 * (second + first))[:, :-1]
     return weights
 
 
-def interpolant(curve: Float[Tensor, "lists bins"]) -> Float[Tensor, "3 lists bins_and_absent"]:
+def interpolant(curve: Float[Tensor, "lists bins"]) -> Float[Tensor, "3 lists twice_bins"]:
     """Value, slope and curvature at every node, for `read`; an absent pair reads zero."""
-    padded = torch.nn.functional.pad(curve, (1, 2))
+    padded = torch.nn.functional.pad(curve, (1, 1))
     below, here, above = padded[:, :-2], padded[:, 1:-1], padded[:, 2:]
     coefficients = torch.stack([here, 0.5 * (above - below), 0.5 * (above + below) - here])
-    coefficients[..., -1] = 0
-    return coefficients
+    return torch.nn.functional.pad(coefficients, (0, curve.shape[1]))
 
 
 def read(
-    coefficients: Float[Tensor, "3 lists bins_and_absent"],
+    coefficients: Float[Tensor, "3 lists twice_bins"],
     node: Int[Tensor, "rows pairs"],
     offset: Float[Tensor, "rows pairs"],
 ) -> Float[Tensor, "rows pairs"]:
@@ -93,7 +99,7 @@ def read(
 def convolve(weights: Float[Tensor, "*lists bins"], kernel: Float[Tensor, "lags"]) -> Float[Tensor, "*lists bins"]:
     """Sum over nodes b' of weights[b'] kernel(b' - b), with kernel given at lags -(bins - 1) to bins - 1."""
     bins = weights.shape[-1]
-    length = 2 ** math.ceil(math.log2(3 * bins))  # no lag wraps around; powers of two are fast everywhere
+    length = 2 ** math.ceil(math.log2(2 * bins))  # what wraps around stays out of the part that is kept
     spectrum = torch.fft.rfft(weights, length) * torch.fft.rfft(kernel.flip(0), length)
     return torch.fft.irfft(spectrum, length)[..., bins - 1 : 2 * bins - 1]
 
@@ -117,7 +123,7 @@ class Ranking:
     def of(cls, grid: Grid, positive_moments: Tensor, negative_moments: Tensor) -> "Ranking":
         positive, negative = node_weights(positive_moments), node_weights(negative_moments)
         R = convolve(torch.stack([positive, negative]), torch.sigmoid(_lags(grid, positive)))
-        count = positive_moments[0, :, :-1].sum(dim=1, keepdim=True).round()
+        count = positive_moments[0, :, : grid.bins].sum(dim=1, keepdim=True).round()
         return cls(grid, positive, negative, 0.5 + R[0], R[1], count.clamp(min=1))  # no positives: AP is 0
 
     def value(self) -> Float[Tensor, "lists"]:

@@ -26,7 +26,7 @@ def retrieval_sets(
     """
     check_patches(positions, environments, frames)
     check_landmarks(landmarks, len(positions))
-    squared = squared_distances(positions, positions[landmarks])
+    squared = squared_distances(positions.T, positions[landmarks].T.contiguous())
     apart = environments[:, None] != environments[landmarks]
     if exclude_same_frame:
         apart |= frames[:, None] == frames[landmarks]
@@ -36,11 +36,11 @@ def retrieval_sets(
     return squared <= inner, squared <= outer
 
 
-def squared_distances(points: Float[Tensor, "n 3"], centres: Float[Tensor, "m 3"]) -> Float[Tensor, "n m"]:
+def squared_distances(points: Float[Tensor, "3 n"], centres: Float[Tensor, "3 m"]) -> Float[Tensor, "n m"]:
     """From differences: the usual inner-product form loses seven digits of a small distance far from the origin."""
-    squared = (points[:, 0, None] - centres[:, 0]).square_()
+    squared = (points[0, :, None] - centres[0]).square_()
     for axis in (1, 2):
-        difference = points[:, axis, None] - centres[:, axis]
+        difference = points[axis, :, None] - centres[axis]
         squared.addcmul_(difference, difference)
     return squared
 

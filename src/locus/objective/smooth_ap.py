@@ -42,8 +42,8 @@ def smooth_ap(
         return scores.sum(dim=0) * 0
     grid = _grid(scores, universe, tau)
     at_once = max(1, PAIRS_AT_ONCE * 4 // grid.bins)
-    columns = zip(scores.T.split(at_once), positive.T.split(at_once), universe.T.split(at_once), strict=True)
-    return torch.cat([smooth_ap_of_lists(*block, grid, False) for block in columns])
+    columns = zip(*(x.T.split(at_once) for x in (scores, positive, universe)), strict=True)
+    return torch.cat([smooth_ap_of_lists(*(x.contiguous() for x in block), grid, False) for block in columns])
 
 
 def _grid(scores: Tensor, universe: Tensor, tau: float) -> Grid:
@@ -68,14 +68,16 @@ class _SmoothAP(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, positive: Tensor, universe: Tensor, grid: Grid, pooled: bool) -> Tensor:
-        positives = grid.empty_moments(len(scores), scores.device)
+        lists = 1 if pooled else len(scores)
+        positives = grid.empty_moments(lists, scores.device)
         negatives = grid.empty_moments(len(scores), scores.device)
         for part in _parts(scores):
             node, offset = grid.locate(scores[:, part])
-            deposit(positives, node.masked_fill(~positive[:, part], grid.bins), offset)
-            deposit(negatives, node.masked_fill(positive[:, part] | ~universe[:, part], grid.bins), offset)
+            place, place_node = _listed(positive[:, part], node, lists, grid)
+            deposit(positives.view(3, 1, -1), place_node, offset[place][None])
+            deposit(negatives, node.add_(_left_out(positive, universe, part), alpha=grid.bins), offset)
         if pooled:
-            positives, negatives = positives.sum(1, keepdim=True), negatives.sum(1, keepdim=True)
+            negatives = negatives.sum(dim=1, keepdim=True)
         ctx.ranking = Ranking.of(grid, positives, negatives)
         ctx.save_for_backward(scores, positive, universe)
         return ctx.ranking.value().to(scores.dtype)
@@ -90,12 +92,23 @@ class _SmoothAP(torch.autograd.Function):
         gradient = torch.empty_like(scores)
         for part in _parts(scores):
             node, offset = grid.locate(scores[:, part])
-            of_positive = read(up, node.masked_fill(~positive[:, part], grid.bins), offset)
-            of_negative = read(down, node.masked_fill(positive[:, part] | ~universe[:, part], grid.bins), offset)
-            torch.add(of_positive, of_negative, out=gradient[:, part])
+            place, place_node = _listed(positive[:, part], node, len(outer), grid)
+            some = read(down, node.add_(_left_out(positive, universe, part), alpha=grid.bins), offset)
+            some[place] = read(up.view(3, 1, -1), place_node, offset[place][None])[0].to(some.dtype)
+            gradient[:, part] = some
         return gradient, None, None, None, None
 
 
 def _parts(scores: Tensor) -> list[slice]:
     step = max(1, PAIRS_AT_ONCE // len(scores))
     return [slice(start, start + step) for start in range(0, scores.shape[1], step)]
+
+
+def _left_out(positive: Tensor, universe: Tensor, part: slice) -> Tensor:
+    return positive[:, part] | ~universe[:, part]
+
+
+def _listed(positive: Tensor, node: Tensor, lists: int, grid: Grid) -> tuple[tuple[Tensor, ...], Tensor]:
+    """Where the positives are, and their nodes when all lists are laid end to end; they are few."""
+    place = positive.nonzero(as_tuple=True)
+    return place, (node[place] + place[0] % lists * (2 * grid.bins))[None]

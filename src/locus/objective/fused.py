@@ -1,0 +1,220 @@
+"""V-Smooth-AP straight from features and positions: every pair is scored, none is stored."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.distributed import ProcessGroup
+
+from .checks import UNIT_TOLERANCE, ObjectiveError, check_landmarks, check_shape, check_tau, check_unit
+from .curves import Grid, Ranking, deposit, interpolant, nearest_node, read
+from .distributed import rows_of_all
+from .sets import check_patches, squared_radii
+from .smooth_ap import LANES, PAIRS_AT_ONCE
+from .tiles import ABSENT, CUT, MIXED, NEGATIVE, Layout, Points, Tile
+
+PAIRS_AT_ONCE_ON_GPU = 2**22
+HIGHEST_SCORE = (1 + UNIT_TOLERANCE) ** 2
+
+Radius = float | Float[Tensor, "m"]
+
+
+class RetrievalObjective:
+    """V-Smooth-AP (eq. 5) of a batch of patches and the landmarks sampled from it. To be maximised: minimise 1 - it.
+
+    `radius` is in metres, one for all landmarks or one each; `kappa` times it bounds the universe (eq. 4), and may be
+    infinite. Several radii in a tuple give one value each, from one pass over the geometry; features and embeddings
+    are then shared by all radii, or have one set for each, stacked in front. With `group`, the batch is the union of
+    those of all its processes: see `__call__`.
+    """
+
+    def __init__(
+        self,
+        radius: Radius | tuple[Radius, ...],
+        kappa: float,
+        tau: float,
+        exclude_same_frame: bool = False,
+        *,
+        group: ProcessGroup | None = None,
+    ):
+        check_tau(tau)
+        self.radius, self.kappa, self.tau = radius, kappa, tau
+        self.exclude_same_frame, self.group = exclude_same_frame, group
+
+    def __call__(
+        self,
+        features: Float[Tensor, "n c"] | Float[Tensor, "radii n c"],
+        positions: Float[Tensor, "n 3"],
+        environments: Int[Tensor, "n"],
+        frames: Int[Tensor, "n"],
+        landmarks: Int[Tensor, "m"],
+        embeddings: Float[Tensor, "m c"] | Float[Tensor, "radii m c"] | None = None,
+    ) -> Float[Tensor, ""] | Float[Tensor, "radii"]:
+        """The value, a scalar, or one for each of several radii; 0 where nothing is positive.
+
+        Features and embeddings are of unit length. `landmarks` are indices of patches; their embeddings are those
+        patches' features unless given. The sets are those of `retrieval_sets`: a patch whose position is not finite is
+        in none. With several processes, each passes its own patches and landmarks, with environments and frames
+        numbered alike everywhere; each gets the value of the union, and its own part of that value's gradient (so
+        gradients of shared parameters are to be summed over processes, not averaged). All must call backward.
+        """
+        check_patches(positions, environments, frames)
+        check_landmarks(landmarks, len(positions))
+        radii = self.radius if isinstance(self.radius, tuple) else (self.radius,)
+        features = _stack("features", features, len(radii), len(positions))
+        if embeddings is None:
+            embeddings = features[:, landmarks]
+        else:
+            embeddings = _stack("embeddings", embeddings, len(radii), len(landmarks))
+            check_shape("embeddings", embeddings[0], (len(landmarks), features.shape[2]), "landmarks by channels")
+        layout, embeddings = self._layout(positions, environments, frames, landmarks, radii, embeddings)
+        values = _Fused.apply(features, embeddings.to(features), layout, self.tau, self.group)
+        return values if isinstance(self.radius, tuple) else values[0]
+
+    def _layout(
+        self,
+        positions: Tensor,
+        environments: Tensor,
+        frames: Tensor,
+        landmarks: Tensor,
+        radii: Sequence[Radius],
+        embeddings: Tensor,
+    ) -> tuple[Layout, Tensor]:
+        """Sort patches and landmarks; with several processes, the landmarks of all."""
+        squared = [squared_radii(radius, self.kappa, len(landmarks), positions) for radius in radii]
+        inner, outer = (torch.stack(rings) for rings in zip(*squared, strict=True))
+        of_landmarks = [positions[landmarks], environments[landmarks], frames[landmarks]]
+        own = landmarks
+        if self.group is not None:
+            of_landmarks = [rows_of_all(values, self.group)[0] for values in of_landmarks]
+            inner, outer = (rows_of_all(rings.T, self.group)[0].T for rings in (inner, outer))
+            everyone, mine = rows_of_all(embeddings.transpose(0, 1), self.group)
+            embeddings = everyone.transpose(0, 1)
+            own = landmarks.new_full((len(everyone),), -1)
+            own[mine] = landmarks
+        patches, sorted_landmarks = Points.sorted(positions, environments, frames), Points.sorted(*of_landmarks)
+        rank = own.new_full((len(positions) + 1,), -1)  # the last entry: landmarks of other processes
+        rank[patches.order] = torch.arange(len(patches.order), device=rank.device, dtype=rank.dtype)
+        order = sorted_landmarks.order
+        layout = Layout(
+            patches, sorted_landmarks, rank[own[order]], inner[:, order], outer[:, order], self.exclude_same_frame
+        )
+        return layout, embeddings
+
+
+def _stack(name: str, vectors: Tensor, radii: int, rows: int) -> Float[Tensor, "radii rows c"]:
+    """One set of unit vectors for each radius; a shared one is repeated without a copy."""
+    if vectors.ndim not in (2, 3) or vectors.shape[-2] != rows or (vectors.ndim == 3 and len(vectors) != radii):
+        raise ObjectiveError(
+            f"{name} must have shape ({rows}, c), or ({radii}, {rows}, c) for one set for each radius, "
+            f"but has {tuple(vectors.shape)}"
+        )
+    if not vectors.is_floating_point():
+        raise ObjectiveError(f"{name} must be floating point, but is {vectors.dtype}")
+    check_unit(name, vectors)
+    exact = vectors if vectors.dtype == torch.float64 else vectors.float()
+    return exact.expand(radii, -1, -1)
+
+
+class _Fused(torch.autograd.Function):
+    """Pass 1 (forward) fills the histograms; pass 2 (backward) scores again and reads the gradient off the curves."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, embeddings: Tensor, layout: Layout, tau: float, group: ProcessGroup | None
+    ) -> Tensor:
+        grid = Grid.covering(-HIGHEST_SCORE, HIGHEST_SCORE, tau)
+        ctx.patches, ctx.landmarks = features.shape[1], embeddings.shape[1]
+        features = features[:, layout.patches.order]
+        embeddings = embeddings[:, layout.landmarks.order] / grid.width  # so that scores come out in bins
+        tiles = layout.tiles(PAIRS_AT_ONCE_ON_GPU if features.is_cuda else PAIRS_AT_ONCE)
+        radii = len(features)
+        positive = grid.empty_moments(radii, features.device)
+        negative = grid.empty_moments(radii * LANES, features.device).unflatten(1, (radii, LANES))
+        for pairs in _pairs(features, embeddings, layout, tiles, grid):
+            deposit(negative[:, pairs.radius], _lanes(pairs.node), _lanes(pairs.offset))
+            if len(pairs.positive):
+                at = slice(pairs.radius, pairs.radius + 1)
+                deposit(positive[:, at], pairs.positive_node[None], pairs.offset.view(-1)[pairs.positive][None])
+        moments = torch.stack([positive, negative.sum(dim=2)])
+        if group is not None:
+            torch.distributed.all_reduce(moments, group=group)
+        ctx.ranking, ctx.layout, ctx.tiles = Ranking.of(grid, *moments), layout, tiles
+        ctx.save_for_backward(features, embeddings)
+        return ctx.ranking.value().to(features.dtype)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        features, embeddings = ctx.saved_tensors
+        layout, grid = ctx.layout, ctx.ranking.grid
+        up, down = (interpolant(outer[:, None].double() * curve) for curve in ctx.ranking.derivatives())
+        down = down.to(features.dtype)  # but not `up`, in which a pair's terms with itself cancel
+        to_features, to_embeddings = torch.zeros_like(features), torch.zeros_like(embeddings)
+        for pairs in _pairs(features, embeddings, layout, ctx.tiles, grid):
+            at = slice(pairs.radius, pairs.radius + 1)
+            gradient = read(down[:, at], _lanes(pairs.node), _lanes(pairs.offset)).view_as(pairs.node)
+            if len(pairs.positive):
+                offset = pairs.offset.view(-1)[pairs.positive]
+                of_positive = read(up[:, at], pairs.positive_node[None], offset[None])[0]
+                gradient.view(-1)[pairs.positive] = of_positive.to(gradient.dtype)
+            patches, landmarks = pairs.tile.patches, pairs.tile.landmarks
+            to_features[pairs.radius, patches].addmm_(gradient.T, embeddings[pairs.radius, landmarks])
+            to_embeddings[pairs.radius, landmarks].addmm_(gradient, features[pairs.radius, patches])
+        of_features = features.new_zeros(len(features), ctx.patches, features.shape[2])
+        of_embeddings = features.new_zeros(len(features), ctx.landmarks, features.shape[2])
+        of_features[:, layout.patches.order] = to_features.mul_(grid.width)  # `embeddings` are divided by it
+        of_embeddings[:, layout.landmarks.order] = to_embeddings
+        return of_features, of_embeddings, None, None, None
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs of one tile at one radius. All but negatives are absent from `node`; positives are listed apart."""
+
+    tile: Tile
+    radius: int
+    node: Int[Tensor, "landmarks patches"]
+    offset: Float[Tensor, "landmarks patches"]
+    positive: Int[Tensor, "positives"]  # places in the tile, counted along its rows
+    positive_node: Int[Tensor, "positives"]
+
+
+def _pairs(features: Tensor, embeddings: Tensor, layout: Layout, tiles: list[Tile], grid: Grid) -> Iterator[_Pairs]:
+    first = torch.tensor(-grid.low / grid.width, dtype=features.dtype, device=features.device)
+    for tile in tiles:
+        squared = layout.squared_distances(tile) if max(tile.kinds) > NEGATIVE else features.new_zeros(0)
+        for radius, kind in enumerate(tile.kinds):
+            if kind == ABSENT:
+                continue
+            with torch.autocast(features.device.type, enabled=False):  # half-precision scores would tie in thousands
+                place = torch.addmm(first, embeddings[radius, tile.landmarks], features[radius, tile.patches].T)
+            if kind >= CUT:
+                # Where the distance is beyond the universe, the place moves on by `bins`: masks would take longer.
+                beyond = squared - layout.outer[radius, tile.landmarks, None]
+                place += beyond.mul_(1e30).clamp_(0, grid.bins)
+            node, offset = nearest_node(place)
+            positive = positive_node = node.new_zeros(0)
+            if kind == MIXED:
+                positive = _within(squared, layout.inner[radius, tile.landmarks])
+                positive_node = node.view(-1)[positive]
+                node.view(-1)[positive] = positive_node + grid.bins
+            yield _Pairs(tile, radius, node, offset, positive, positive_node)
+
+
+def _within(squared: Float[Tensor, "rows columns"], limit: Float[Tensor, "rows"]) -> Int[Tensor, "places"]:
+    """Where `squared` is within its row's limit; looks closely only at segments whose smallest entry is."""
+    segments = squared.view(len(squared), -1, math.gcd(32, squared.shape[1]))
+    row, column = (segments.amin(dim=2) <= limit[:, None]).nonzero().unbind(1)
+    close, along = (segments[row, column] <= limit[row, None]).nonzero().unbind(1)
+    return ((row * segments.shape[1] + column) * segments.shape[2])[close] + along
+
+
+def _lanes(values: Tensor) -> Tensor:
+    """One long list as several shorter ones, which are read and written by several cores."""
+    return values.view(math.gcd(LANES, values.numel()), -1)
