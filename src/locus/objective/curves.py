@@ -44,8 +44,11 @@ class Grid:
         return cls(low - 1.5 * width, width, bins, tau)
 
     def locate(self, scores: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
-        """The nearest node of each score, and the way from there to the score, in bins (-0.5 to 0.5)."""
-        return nearest_node(scores.sub(self.low).mul_(1 / self.width))
+        """The nearest node of each score, and the way from there to the score, in bins (-0.5 to 0.5).
+
+        Scores that the grid does not cover, which only absent pairs may have, go to its ends.
+        """
+        return nearest_node(scores.sub(self.low).mul_(1 / self.width).clamp_(0, self.bins - 1))
 
     def empty_moments(self, lists: int, device: torch.device) -> Float[Tensor, "3 lists twice_bins"]:
         return torch.zeros(3, lists, 2 * self.bins, dtype=torch.float64, device=device)

@@ -43,6 +43,10 @@ class RetrievalObjective:
         group: ProcessGroup | None = None,
     ):
         check_tau(tau)
+        if isinstance(radius, tuple) and not radius:
+            raise ObjectiveError(
+                "radius must be a number of metres, or at least one in a tuple, but the tuple is empty"
+            )
         self.radius, self.kappa, self.tau = radius, kappa, tau
         self.exclude_same_frame, self.group = exclude_same_frame, group
 
@@ -97,6 +101,8 @@ class RetrievalObjective:
             embeddings = everyone.transpose(0, 1)
             own = landmarks.new_full((len(everyone),), -1)
             own[mine] = landmarks
+        number = torch.cat([frames, of_landmarks[2]]).unique(return_inverse=True)[1]  # small, so exact as floats
+        frames, of_landmarks[2] = number.split([len(frames), len(own)])
         patches, sorted_landmarks = Points.sorted(positions, environments, frames), Points.sorted(*of_landmarks)
         rank = own.new_full((len(positions) + 1,), -1)  # the last entry: landmarks of other processes
         rank[patches.order] = torch.arange(len(patches.order), device=rank.device, dtype=rank.dtype)
@@ -163,9 +169,11 @@ class _Fused(torch.autograd.Function):
                 offset = pairs.offset.view(-1)[pairs.positive]
                 of_positive = read(up[:, at], pairs.positive_node[None], offset[None])[0]
                 gradient.view(-1)[pairs.positive] = of_positive.to(gradient.dtype)
-            patches, landmarks = pairs.tile.patches, pairs.tile.landmarks
-            to_features[pairs.radius, patches].addmm_(gradient.T, embeddings[pairs.radius, landmarks])
-            to_embeddings[pairs.radius, landmarks].addmm_(gradient, features[pairs.radius, patches])
+            landmarks = pairs.tile.landmarks
+            to_features[pairs.radius].index_add_(
+                0, pairs.tile.patches, gradient.T @ embeddings[pairs.radius, landmarks]
+            )
+            to_embeddings[pairs.radius, landmarks].addmm_(gradient, pairs.features)
         of_features = features.new_zeros(len(features), ctx.patches, features.shape[2])
         of_embeddings = features.new_zeros(len(features), ctx.landmarks, features.shape[2])
         of_features[:, layout.patches.order] = to_features.mul_(grid.width)  # `embeddings` are divided by it
@@ -179,6 +187,7 @@ class _Pairs:
 
     tile: Tile
     radius: int
+    features: Float[Tensor, "patches c"]
     node: Int[Tensor, "landmarks patches"]
     offset: Float[Tensor, "landmarks patches"]
     positive: Int[Tensor, "positives"]  # places in the tile, counted along its rows
@@ -193,7 +202,8 @@ def _pairs(features: Tensor, embeddings: Tensor, layout: Layout, tiles: list[Til
             if kind == ABSENT:
                 continue
             with torch.autocast(features.device.type, enabled=False):  # half-precision scores would tie in thousands
-                place = torch.addmm(first, embeddings[radius, tile.landmarks], features[radius, tile.patches].T)
+                some_features = features[radius].index_select(0, tile.patches)
+                place = torch.addmm(first, embeddings[radius, tile.landmarks], some_features.T)
             if kind >= CUT:
                 # Where the distance is beyond the universe, the place moves on by `bins`: masks would take longer.
                 beyond = squared - layout.outer[radius, tile.landmarks, None]
@@ -204,7 +214,7 @@ def _pairs(features: Tensor, embeddings: Tensor, layout: Layout, tiles: list[Til
                 positive = _within(squared, layout.inner[radius, tile.landmarks])
                 positive_node = node.view(-1)[positive]
                 node.view(-1)[positive] = positive_node + grid.bins
-            yield _Pairs(tile, radius, node, offset, positive, positive_node)
+            yield _Pairs(tile, radius, some_features, node, offset, positive, positive_node)
 
 
 def _within(squared: Float[Tensor, "rows columns"], limit: Float[Tensor, "rows"]) -> Int[Tensor, "places"]:

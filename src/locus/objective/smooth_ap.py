@@ -10,7 +10,7 @@ from torch import Tensor
 from .checks import check_ranking, check_tau
 from .curves import Grid, Ranking, deposit, interpolant, read
 
-PAIRS_AT_ONCE = 2**17  # a step's arrays stay in cache
+PAIRS_AT_ONCE = 2**18  # a step's arrays stay in cache
 LANES = 8  # a long list is deposited as this many, side by side, so that it uses several cores
 
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -13,14 +12,15 @@ from .sets import squared_distances
 
 # What a tile may hold: nothing of the universe, negatives alone, negatives and absent pairs, or anything.
 ABSENT, NEGATIVE, CUT, MIXED = 0, 1, 2, 3
-PATCHES_PER_BLOCK = 256
-LANDMARKS_PER_BLOCK = 64
+PATCHES_PER_BLOCK = 64
+LANDMARKS_PER_BLOCK = (16, 128)  # small blocks to skip more, large ones to do more at once
+COST_OF_A_PATCH = 16  # fetching a patch for one block of landmarks costs as much as so many pairs
 SLACK = 1e-4  # bounds on distances are trusted up to rounding
 
 
 @dataclass(frozen=True)
 class Tile:
-    patches: slice
+    patches: Int[Tensor, "patches"]  # in rising order
     landmarks: slice
     kinds: tuple[int, ...]  # one for each radius
 
@@ -32,27 +32,27 @@ class Points:
     order: Int[Tensor, "k"]
     position: Float[Tensor, "3 k"]
     environment: Int[Tensor, "k"]
-    frame: Int[Tensor, "k"]
+    frame: Float[Tensor, "k"]
 
     @classmethod
     def sorted(cls, position: Tensor, environment: Tensor, frame: Tensor) -> "Points":
         order = position.isfinite().all(dim=1).nonzero().squeeze(1)
         order = order[morton_code(position[order]).argsort(stable=True)]
         order = order[environment[order].argsort(stable=True)]
-        return cls(order, position[order].T.contiguous(), environment[order], frame[order])
+        return cls(order, position[order].T.contiguous(), environment[order], frame[order].to(position.dtype))
 
 
 def morton_code(position: Float[Tensor, "k 3"]) -> Int[Tensor, "k"]:
-    """Where a point lies on a space-filling curve: the bits of its three cell numbers (of 1024) interleaved."""
+    """Where a point lies on a space-filling curve: the bits of its three cell numbers (of 128) interleaved."""
     if not len(position):
-        return position.new_zeros(0, dtype=torch.int64)
+        return torch.zeros(0, dtype=torch.int32, device=position.device)
     low = position.amin(dim=0)
     side = (position.amax(dim=0) - low).amax().clamp(min=1e-9)
-    cell = ((position - low) * (1023 / side)).long()
-    code = torch.zeros_like(cell[:, 0])
-    for bit in range(10):
+    cell = ((position - low) * (127 / side)).int().T.contiguous()
+    code = torch.zeros_like(cell[0])
+    for bit in range(7):
         for axis in range(3):
-            code |= ((cell[:, axis] >> bit) & 1) << (3 * bit + axis)
+            code |= (cell[axis] & 1 << bit) << (2 * bit + axis)
     return code
 
 
@@ -69,18 +69,20 @@ class Layout:
 
     def squared_distances(self, tile: Tile) -> Float[Tensor, "landmarks patches"]:
         """Infinite for pairs that are in no set: a landmark with its own patch, and pairs of one frame if excluded."""
-        squared = squared_distances(self.landmarks.position[:, tile.landmarks], self.patches.position[:, tile.patches])
+        position = self.patches.position.index_select(1, tile.patches)
+        squared = squared_distances(self.landmarks.position[:, tile.landmarks], position)
         if self.exclude_same_frame:
-            same = self.landmarks.frame[tile.landmarks, None] == self.patches.frame[tile.patches]
-            squared.masked_fill_(same, math.inf)
+            apart = self.landmarks.frame[tile.landmarks, None] - self.patches.frame[tile.patches]
+            squared.addcdiv_(squared.new_tensor(1e-30), apart.square_())  # a mask would take eight times as long
         if MIXED in tile.kinds:
-            own = self.own_patch[tile.landmarks] - tile.patches.start
-            row = ((own >= 0) & (own < squared.shape[1])).nonzero().squeeze(1)
-            squared[row, own[row]] = math.inf
+            own = self.own_patch[tile.landmarks]
+            column = torch.searchsorted(tile.patches, own).clamp_(max=len(tile.patches) - 1)
+            row = (tile.patches[column] == own).nonzero().squeeze(1)
+            squared[row, column[row]] = math.inf
         return squared
 
     def tiles(self, pairs_at_once: int) -> list[Tile]:
-        """Tiles that hold any pair of the universe, each within one environment and of at most `pairs_at_once`."""
+        """Tiles that hold any pair of the universe, each within one environment and of about `pairs_at_once`."""
         tiles = []
         patch_ranges = _ranges(self.patches.environment)
         for environment, columns in _ranges(self.landmarks.environment).items():
@@ -89,32 +91,33 @@ class Layout:
         return tiles
 
     def _tiles(self, rows: slice, columns: slice, pairs_at_once: int) -> list[Tile]:
-        kinds = self._kinds(rows, columns)  # (radii, patch blocks, landmark blocks)
+        def cost(size: int) -> int:
+            return int((kinds[size] != ABSENT).any(axis=0).sum()) * (size + COST_OF_A_PATCH)
+
+        kinds = {size: self._kinds(rows, columns, size) for size in LANDMARKS_PER_BLOCK}
+        size = min(kinds, key=cost)
+        in_block = torch.arange(PATCHES_PER_BLOCK)
         tiles = []
-        for block, start in enumerate(range(columns.start, columns.stop, LANDMARKS_PER_BLOCK)):
-            stop = min(start + LANDMARKS_PER_BLOCK, columns.stop)
-            longest = max(1, pairs_at_once // ((stop - start) * PATCHES_PER_BLOCK))
-            here = kinds[:, :, block]
-            changes = (here[:, 1:] != here[:, :-1]).any(axis=0).nonzero()[0] + 1
-            for first, last in pairwise([0, *changes.tolist(), here.shape[1]]):
-                kind = tuple(here[:, first].tolist())
-                if any(kind):
-                    for run in range(first, last, longest):
-                        begin = rows.start + run * PATCHES_PER_BLOCK
-                        end = rows.start + min(run + longest, last) * PATCHES_PER_BLOCK
-                        tiles.append(Tile(slice(begin, min(end, rows.stop)), slice(start, stop), kind))
+        for block, start in enumerate(range(columns.start, columns.stop, size)):
+            landmarks = slice(start, min(start + size, columns.stop))
+            alike, which = np.unique(kinds[size][:, :, block], axis=1, return_inverse=True)
+            for kind, code in enumerate(alike.T.tolist()):
+                if any(code):
+                    blocks = torch.from_numpy((which == kind).nonzero()[0])
+                    patches = rows.start + (blocks[:, None] * PATCHES_PER_BLOCK + in_block).view(-1)
+                    patches = patches[patches < rows.stop].to(self.own_patch.device)
+                    step = max(1, pairs_at_once // (landmarks.stop - start))
+                    tiles += [Tile(some, landmarks, tuple(code)) for some in patches.split(step)]
         return tiles
 
-    def _kinds(self, rows: slice, columns: slice) -> np.ndarray:
+    def _kinds(self, rows: slice, columns: slice, size: int) -> np.ndarray:
         """What each pair of blocks can hold, by the nearest and the farthest two points of their bounding boxes."""
-        low, high = _boxes(self.patches.position[:, rows], PATCHES_PER_BLOCK)
-        low_landmark, high_landmark = _boxes(self.landmarks.position[:, columns], LANDMARKS_PER_BLOCK)
-        low, high = low[:, :, None], high[:, :, None]
-        low_landmark, high_landmark = low_landmark[:, None], high_landmark[:, None]
+        low, high = (box[:, :, None] for box in _boxes(self.patches.position[:, rows], PATCHES_PER_BLOCK))
+        low_landmark, high_landmark = (box[:, None] for box in _boxes(self.landmarks.position[:, columns], size))
         nearest = torch.maximum(low - high_landmark, low_landmark - high).clamp(min=0).square().sum(dim=0)
         farthest = torch.maximum(high - low_landmark, high_landmark - low).square().sum(dim=0)
-        inner = _boxes(self.inner[:, columns], LANDMARKS_PER_BLOCK)[1][:, None]  # the largest of each block
-        smallest_outer, outer = (o[:, None] for o in _boxes(self.outer[:, columns], LANDMARKS_PER_BLOCK))
+        inner = _boxes(self.inner[:, columns], size)[1][:, None]  # the largest of each block
+        smallest_outer, outer = (radii[:, None] for radii in _boxes(self.outer[:, columns], size))
         holds_positives = nearest * (1 - SLACK) <= inner
         is_whole = (farthest * (1 + SLACK) < smallest_outer) & (not self.exclude_same_frame)
         kinds = torch.where(holds_positives, MIXED, torch.where(is_whole, NEGATIVE, CUT))
