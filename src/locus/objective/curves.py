@@ -55,9 +55,9 @@ class Grid:
 
 
 def nearest_node(place: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
-    """Node and offset of places on the grid, counted in bins from its first node. Overwrites `place`."""
+    """Node and offset of places on the grid, counted in bins from its first node."""
     nearest = place.round()
-    return nearest.int().long(), place.sub_(nearest)  # a CPU converts by way of int32 in half the time
+    return nearest.int().long(), place - nearest  # a CPU converts by way of int32 in half the time
 
 
 def deposit(

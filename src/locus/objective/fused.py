@@ -1,8 +1,9 @@
 """V-Smooth-AP straight from features and positions: every pair is scored, none is stored."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import torch
@@ -12,13 +13,15 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from .checks import UNIT_TOLERANCE, ObjectiveError, check_landmarks, check_shape, check_tau, check_unit
-from .curves import Grid, Ranking, deposit, interpolant, nearest_node, read
+from .curves import Grid, Ranking, deposit, interpolant, read
 from .distributed import rows_of_all
+from .scoring import score
 from .sets import check_patches, squared_radii
 from .smooth_ap import LANES, PAIRS_AT_ONCE
-from .tiles import ABSENT, CUT, MIXED, NEGATIVE, Layout, Points, Tile
+from .tiles import Layout, Points, Tile
 
 PAIRS_AT_ONCE_ON_GPU = 2**22
+PAIRS_KEPT = 2**24  # from pass 1 for pass 2, which scores the others again: 64 MiB in float32, however large the batch
 HIGHEST_SCORE = (1 + UNIT_TOLERANCE) ** 2
 
 Radius = float | Float[Tensor, "m"]
@@ -128,7 +131,7 @@ def _stack(name: str, vectors: Tensor, radii: int, rows: int) -> Float[Tensor, "
 
 
 class _Fused(torch.autograd.Function):
-    """Pass 1 (forward) fills the histograms; pass 2 (backward) scores again and reads the gradient off the curves."""
+    """Pass 1 (forward) fills the histograms; pass 2 (backward) reads the gradient of every pair off the curves."""
 
     @staticmethod
     def forward(
@@ -139,15 +142,19 @@ class _Fused(torch.autograd.Function):
         features = features[:, layout.patches.order]
         embeddings = embeddings[:, layout.landmarks.order] / grid.width  # so that scores come out in bins
         tiles = layout.tiles(PAIRS_AT_ONCE_ON_GPU if features.is_cuda else PAIRS_AT_ONCE)
+        ctx.kept, ctx.kept_tiles = [], _fitting(tiles, len(features)) if any(ctx.needs_input_grad) else 0
         radii = len(features)
-        positive = grid.empty_moments(radii, features.device)
-        negative = grid.empty_moments(radii * LANES, features.device).unflatten(1, (radii, LANES))
-        for pairs in _pairs(features, embeddings, layout, tiles, grid):
-            deposit(negative[:, pairs.radius], _lanes(pairs.node), _lanes(pairs.offset))
-            if len(pairs.positive):
-                at = slice(pairs.radius, pairs.radius + 1)
-                deposit(positive[:, at], pairs.positive_node[None], pairs.offset.view(-1)[pairs.positive][None])
-        moments = torch.stack([positive, negative.sum(dim=2)])
+        positives = grid.empty_moments(radii, features.device)
+        negatives = grid.empty_moments(radii * LANES, features.device).unflatten(1, (radii, LANES))
+        for number, tile in enumerate(tiles):
+            for pairs in score(tile, features, embeddings, layout, grid):
+                node, offset, positive_node, positive_offset = pairs.located(grid)
+                deposit(negatives[:, pairs.radius], _lanes(node), _lanes(offset))
+                if len(positive_node):
+                    deposit(positives[:, pairs.radius, None], positive_node[None], positive_offset[None])
+                if number < ctx.kept_tiles:
+                    ctx.kept.append(pairs)
+        moments = torch.stack([positives, negatives.sum(dim=2)])
         if group is not None:
             torch.distributed.all_reduce(moments, group=group)
         ctx.ranking, ctx.layout, ctx.tiles = Ranking.of(grid, *moments), layout, tiles
@@ -162,18 +169,21 @@ class _Fused(torch.autograd.Function):
         up, down = (interpolant(outer[:, None].double() * curve) for curve in ctx.ranking.derivatives())
         down = down.to(features.dtype)  # but not `up`, in which a pair's terms with itself cancel
         to_features, to_embeddings = torch.zeros_like(features), torch.zeros_like(embeddings)
-        for pairs in _pairs(features, embeddings, layout, ctx.tiles, grid):
-            at = slice(pairs.radius, pairs.radius + 1)
-            gradient = read(down[:, at], _lanes(pairs.node), _lanes(pairs.offset)).view_as(pairs.node)
-            if len(pairs.positive):
-                offset = pairs.offset.view(-1)[pairs.positive]
-                of_positive = read(up[:, at], pairs.positive_node[None], offset[None])[0]
-                gradient.view(-1)[pairs.positive] = of_positive.to(gradient.dtype)
-            landmarks = pairs.tile.landmarks
-            to_features[pairs.radius].index_add_(
-                0, pairs.tile.patches, gradient.T @ embeddings[pairs.radius, landmarks]
-            )
-            to_embeddings[pairs.radius, landmarks].addmm_(gradient, pairs.features)
+        others = (score(tile, features, embeddings, layout, grid) for tile in ctx.tiles[ctx.kept_tiles :])
+        for pairs in chain(ctx.kept, chain.from_iterable(others)):
+            node, offset, positive_node, positive_offset = pairs.located(grid)
+            radius, tile = pairs.radius, pairs.tile
+            gradient = read(down[:, radius, None], _lanes(node), _lanes(offset)).view(-1)
+            if len(positive_node):
+                of_positive = read(up[:, radius, None], positive_node[None], positive_offset[None])[0]
+                gradient[pairs.positive] = of_positive.to(gradient.dtype)
+            if pairs.where is not None:
+                gradient = gradient.new_zeros(tile.pairs).index_copy_(0, pairs.where, gradient)
+            gradient = gradient.view(-1, len(tile.patches))
+            with torch.autocast(features.device.type, enabled=False):
+                of_patches = gradient.T @ embeddings[radius, tile.landmarks]
+                to_features[radius].index_add_(0, tile.patches, of_patches)
+                to_embeddings[radius, tile.landmarks].addmm_(gradient, features[radius].index_select(0, tile.patches))
         of_features = features.new_zeros(len(features), ctx.patches, features.shape[2])
         of_embeddings = features.new_zeros(len(features), ctx.landmarks, features.shape[2])
         of_features[:, layout.patches.order] = to_features.mul_(grid.width)  # `embeddings` are divided by it
@@ -181,50 +191,11 @@ class _Fused(torch.autograd.Function):
         return of_features, of_embeddings, None, None, None
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """The pairs of one tile at one radius. All but negatives are absent from `node`; positives are listed apart."""
-
-    tile: Tile
-    radius: int
-    features: Float[Tensor, "patches c"]
-    node: Int[Tensor, "landmarks patches"]
-    offset: Float[Tensor, "landmarks patches"]
-    positive: Int[Tensor, "positives"]  # places in the tile, counted along its rows
-    positive_node: Int[Tensor, "positives"]
+def _fitting(tiles: list[Tile], radii: int) -> int:
+    """How many of the first tiles pass 2 need not score again."""
+    return bisect_right(list(accumulate(radii * tile.pairs for tile in tiles)), PAIRS_KEPT)
 
 
-def _pairs(features: Tensor, embeddings: Tensor, layout: Layout, tiles: list[Tile], grid: Grid) -> Iterator[_Pairs]:
-    first = torch.tensor(-grid.low / grid.width, dtype=features.dtype, device=features.device)
-    for tile in tiles:
-        squared = layout.squared_distances(tile) if max(tile.kinds) > NEGATIVE else features.new_zeros(0)
-        for radius, kind in enumerate(tile.kinds):
-            if kind == ABSENT:
-                continue
-            with torch.autocast(features.device.type, enabled=False):  # half-precision scores would tie in thousands
-                some_features = features[radius].index_select(0, tile.patches)
-                place = torch.addmm(first, embeddings[radius, tile.landmarks], some_features.T)
-            if kind >= CUT:
-                # Where the distance is beyond the universe, the place moves on by `bins`: masks would take longer.
-                beyond = squared - layout.outer[radius, tile.landmarks, None]
-                place += beyond.mul_(1e30).clamp_(0, grid.bins)
-            node, offset = nearest_node(place)
-            positive = positive_node = node.new_zeros(0)
-            if kind == MIXED:
-                positive = _within(squared, layout.inner[radius, tile.landmarks])
-                positive_node = node.view(-1)[positive]
-                node.view(-1)[positive] = positive_node + grid.bins
-            yield _Pairs(tile, radius, some_features, node, offset, positive, positive_node)
-
-
-def _within(squared: Float[Tensor, "rows columns"], limit: Float[Tensor, "rows"]) -> Int[Tensor, "places"]:
-    """Where `squared` is within its row's limit; looks closely only at segments whose smallest entry is."""
-    segments = squared.view(len(squared), -1, math.gcd(32, squared.shape[1]))
-    row, column = (segments.amin(dim=2) <= limit[:, None]).nonzero().unbind(1)
-    close, along = (segments[row, column] <= limit[row, None]).nonzero().unbind(1)
-    return ((row * segments.shape[1] + column) * segments.shape[2])[close] + along
-
-
-def _lanes(values: Tensor) -> Tensor:
+def _lanes(values: Float[Tensor, "pairs"] | Int[Tensor, "pairs"]) -> Tensor:
     """One long list as several shorter ones, which are read and written by several cores."""
-    return values.view(math.gcd(LANES, values.numel()), -1)
+    return values.view(math.gcd(LANES, len(values)), -1) if len(values) else values[None]

@@ -13,7 +13,7 @@ from .sets import squared_distances
 # What a tile may hold: nothing of the universe, negatives alone, negatives and absent pairs, or anything.
 ABSENT, NEGATIVE, CUT, MIXED = 0, 1, 2, 3
 PATCHES_PER_BLOCK = 64
-LANDMARKS_PER_BLOCK = (16, 128)  # small blocks to skip more, large ones to do more at once
+LANDMARKS_PER_BLOCK = (32, 128)  # small blocks to skip more, large ones to do more at once
 COST_OF_A_PATCH = 16  # fetching a patch for one block of landmarks costs as much as so many pairs
 SLACK = 1e-4  # bounds on distances are trusted up to rounding
 
@@ -23,6 +23,10 @@ class Tile:
     patches: Int[Tensor, "patches"]  # in rising order
     landmarks: slice
     kinds: tuple[int, ...]  # one for each radius
+
+    @property
+    def pairs(self) -> int:
+        return len(self.patches) * (self.landmarks.stop - self.landmarks.start)
 
 
 @dataclass(frozen=True)
