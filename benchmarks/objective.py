@@ -2,6 +2,7 @@
 
     python benchmarks/objective.py                              # the table
     python benchmarks/objective.py --figures docs/figures       # and the two plots of docs/objective.md
+    python benchmarks/objective.py --threads 1                  # where other programs share the processor's cores
 
 Times are medians of alternating runs, so that whatever else the machine does falls on both sides of a ratio.
 Memory is the peak of a fresh process, less what it held before the call.
@@ -10,7 +11,6 @@ Memory is the peak of a fresh process, less what it held before the call.
 import argparse
 import math
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -113,20 +113,29 @@ def ours_on_labels(k: int) -> Tensor:
     return value.detach()
 
 
-def _measure(task: Callable[[int], object], size: int, small: int, answer: multiprocessing.SimpleQueue) -> None:
+def _measure(
+    task: Callable[[int], object], size: int, small: int, threads: int, answer: multiprocessing.SimpleQueue
+) -> None:
+    torch.set_num_threads(threads)
     task(small)  # libraries load, threads start
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     start = time.perf_counter()
     task(size)
     taken = time.perf_counter() - start
-    answer.put((taken, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20))
+    answer.put((taken, peak_memory() - before))
+
+
+def peak_memory() -> float:
+    """Of this process so far, in GiB (Linux)."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20
 
 
 def in_fresh_process(task: Callable[[int], object], size: int, small: int) -> tuple[float, float]:
     """Seconds, and the growth of the process's peak memory in GiB."""
     context = multiprocessing.get_context("spawn")
     answer = context.SimpleQueue()
-    process = context.Process(target=_measure, args=(task, size, small, answer))
+    process = context.Process(target=_measure, args=(task, size, small, torch.get_num_threads(), answer))
     process.start()
     result = answer.get()
     process.join()
@@ -201,7 +210,9 @@ def draw(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path, help="folder to draw the plots in")
-    figures = parser.parse_args().figures
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads for both sides")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, CPU, float32, tau = {TAU}\n")
     rows: list[tuple[str, str, str, bool]] = []
 
@@ -256,8 +267,8 @@ def main() -> None:
     print("\n| pairs | seconds |\n|---|---|")
     for pairs, seconds in times:
         print(f"| {pairs:,} | {seconds:.4f} |")
-    if figures:
-        draw(figures, errors, times, definition)
+    if arguments.figures:
+        draw(arguments.figures, errors, times, definition)
 
 
 if __name__ == "__main__":

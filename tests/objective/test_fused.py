@@ -79,6 +79,20 @@ def test_many_tiles_give_what_one_would(kappa):
     assert gradient_error(gradient, torch.autograd.grad(wanted, true_leaf)[0], 0.01) <= 1e-4
 
 
+@pytest.mark.parametrize("kept", [0, 40_000])
+def test_scoring_again_gives_what_keeping_does(monkeypatch, kept):
+    features, *rest = make_batch(0, 1500, 100, environments=2)
+    results = []
+    for _ in range(2):
+        leaf = features.clone().requires_grad_()
+        values = RetrievalObjective((0.4, 1.0), 2.5, 0.01)(leaf, *rest)
+        results.append((values.detach(), *torch.autograd.grad(values.sum(), leaf)))
+        for name, pairs in (("PAIRS_KEPT", kept), ("PAIRS_SUMMED", 20_000), ("PAIRS_AT_ONCE", 10_000)):
+            monkeypatch.setattr(f"locus.objective.fused.{name}", pairs)
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=0, atol=1e-6)
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-4, atol=1e-7)
+
+
 def test_given_embeddings_have_their_own_gradient():
     features, positions, environments, frames, landmarks = make_batch(1, 200, 20)
     positive, _ = retrieval_sets(positions, environments, frames, landmarks, 0.5, 4.0)

@@ -50,8 +50,10 @@ class Grid:
         """
         return nearest_node(scores.sub(self.low).mul_(1 / self.width).clamp_(0, self.bins - 1))
 
-    def empty_moments(self, lists: int, device: torch.device) -> Float[Tensor, "3 lists twice_bins"]:
-        return torch.zeros(3, lists, 2 * self.bins, dtype=torch.float64, device=device)
+    def empty_moments(
+        self, *lists: int, device: torch.device, dtype: torch.dtype = torch.float64
+    ) -> Float[Tensor, "3 *lists twice_bins"]:
+        return torch.zeros(3, *lists, 2 * self.bins, dtype=dtype, device=device)
 
 
 def nearest_node(place: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
@@ -66,7 +68,7 @@ def deposit(
     offset: Float[Tensor, "rows pairs"],
 ) -> None:
     """Add to each bin the count, the sum and the sum of squares of its scores' offsets; row i goes to list i."""
-    power = offset.to(torch.float64, copy=True)  # a float32 sum would lose counts beyond 2^24
+    power = offset.to(moments.dtype, copy=True)
     moments[1].scatter_add_(1, node, power)
     moments[2].scatter_add_(1, node, power.square_())
     moments[0].scatter_add_(1, node, power.fill_(1))

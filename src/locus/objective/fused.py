@@ -21,6 +21,7 @@ from .smooth_ap import LANES, PAIRS_AT_ONCE
 from .tiles import Layout, Points, Tile
 
 PAIRS_AT_ONCE_ON_GPU = 2**22
+PAIRS_SUMMED = 2**23
 PAIRS_KEPT = 2**24  # from pass 1 for pass 2, which scores the others again: 64 MiB in float32, however large the batch
 HIGHEST_SCORE = (1 + UNIT_TOLERANCE) ** 2
 
@@ -144,17 +145,25 @@ class _Fused(torch.autograd.Function):
         tiles = layout.tiles(PAIRS_AT_ONCE_ON_GPU if features.is_cuda else PAIRS_AT_ONCE)
         ctx.kept, ctx.kept_tiles = [], _fitting(tiles, len(features)) if any(ctx.needs_input_grad) else 0
         radii = len(features)
-        positives = grid.empty_moments(radii, features.device)
-        negatives = grid.empty_moments(radii * LANES, features.device).unflatten(1, (radii, LANES))
+        positives = grid.empty_moments(radii, device=features.device)
+        negatives = grid.empty_moments(radii, device=features.device)
+        # Negatives are many: they are summed in the features' precision first, over few enough to count exactly.
+        recent = grid.empty_moments(radii, LANES, device=features.device, dtype=features.dtype)
+        recent_pairs = 0
         for number, tile in enumerate(tiles):
+            if recent_pairs + tile.pairs > PAIRS_SUMMED:
+                negatives += recent.sum(dim=2, dtype=torch.float64)
+                recent.zero_()
+                recent_pairs = 0
+            recent_pairs += tile.pairs
             for pairs in score(tile, features, embeddings, layout, grid):
                 node, offset, positive_node, positive_offset = pairs.located(grid)
-                deposit(negatives[:, pairs.radius], _lanes(node), _lanes(offset))
+                deposit(recent[:, pairs.radius], _lanes(node), _lanes(offset))
                 if len(positive_node):
                     deposit(positives[:, pairs.radius, None], positive_node[None], positive_offset[None])
                 if number < ctx.kept_tiles:
                     ctx.kept.append(pairs)
-        moments = torch.stack([positives, negatives.sum(dim=2)])
+        moments = torch.stack([positives, negatives + recent.sum(dim=2, dtype=torch.float64)])
         if group is not None:
             torch.distributed.all_reduce(moments, group=group)
         ctx.ranking, ctx.layout, ctx.tiles = Ranking.of(grid, *moments), layout, tiles

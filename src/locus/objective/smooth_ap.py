@@ -69,8 +69,8 @@ class _SmoothAP(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, positive: Tensor, universe: Tensor, grid: Grid, pooled: bool) -> Tensor:
         lists = 1 if pooled else len(scores)
-        positives = grid.empty_moments(lists, scores.device)
-        negatives = grid.empty_moments(len(scores), scores.device)
+        positives = grid.empty_moments(lists, device=scores.device)
+        negatives = grid.empty_moments(len(scores), device=scores.device)
         for part in _parts(scores):
             node, offset = grid.locate(scores[:, part])
             place, place_node = _listed(positive[:, part], node, lists, grid)
