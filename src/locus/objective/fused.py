@@ -81,7 +81,8 @@ class RetrievalObjective:
             embeddings = _stack("embeddings", embeddings, len(radii), len(landmarks))
             check_shape("embeddings", embeddings[0], (len(landmarks), features.shape[2]), "landmarks by channels")
         layout, embeddings = self._layout(positions, environments, frames, landmarks, radii, embeddings)
-        values = _Fused.apply(features, embeddings.to(features), layout, self.tau, self.group)
+        with torch.autocast(features.device.type, enabled=False):  # half-precision scores would tie in thousands
+            values = _Fused.apply(features, embeddings.to(features), layout, self.tau, self.group)
         return values if isinstance(self.radius, tuple) else values[0]
 
     def _layout(
@@ -179,20 +180,14 @@ class _Fused(torch.autograd.Function):
         down = down.to(features.dtype)  # but not `up`, in which a pair's terms with itself cancel
         to_features, to_embeddings = torch.zeros_like(features), torch.zeros_like(embeddings)
         others = (score(tile, features, embeddings, layout, grid) for tile in ctx.tiles[ctx.kept_tiles :])
-        for pairs in chain(ctx.kept, chain.from_iterable(others)):
-            node, offset, positive_node, positive_offset = pairs.located(grid)
-            radius, tile = pairs.radius, pairs.tile
-            gradient = read(down[:, radius, None], _lanes(node), _lanes(offset)).view(-1)
-            if len(positive_node):
-                of_positive = read(up[:, radius, None], positive_node[None], positive_offset[None])[0]
-                gradient[pairs.positive] = of_positive.to(gradient.dtype)
-            if pairs.where is not None:
-                gradient = gradient.new_zeros(tile.pairs).index_copy_(0, pairs.where, gradient)
-            gradient = gradient.view(-1, len(tile.patches))
-            with torch.autocast(features.device.type, enabled=False):
-                of_patches = gradient.T @ embeddings[radius, tile.landmarks]
-                to_features[radius].index_add_(0, tile.patches, of_patches)
-                to_embeddings[radius, tile.landmarks].addmm_(gradient, features[radius].index_select(0, tile.patches))
+        with torch.autocast(features.device.type, enabled=False):
+            for pairs in chain(ctx.kept, chain.from_iterable(others)):
+                node, offset, positive_node, positive_offset = pairs.located(grid)
+                gradient = read(down[:, pairs.radius, None], _lanes(node), _lanes(offset)).view(-1)
+                if len(positive_node):
+                    of_positive = read(up[:, pairs.radius, None], positive_node[None], positive_offset[None])[0]
+                    gradient[pairs.positive] = of_positive.to(gradient.dtype)
+                pairs.add_gradients(gradient, features, embeddings, to_features, to_embeddings)
         of_features = features.new_zeros(len(features), ctx.patches, features.shape[2])
         of_embeddings = features.new_zeros(len(features), ctx.landmarks, features.shape[2])
         of_features[:, layout.patches.order] = to_features.mul_(grid.width)  # `embeddings` are divided by it

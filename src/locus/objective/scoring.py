@@ -12,16 +12,16 @@ from .curves import Grid, nearest_node
 from .tiles import ABSENT, CUT, MIXED, NEGATIVE, Layout, Tile
 
 SEGMENT = 32
-FEW = 0.25  # if the universe is in no more than this part of the segments, its pairs are listed
+FEW = 1 / 8  # if no more than this part of the segments holds anything of the universe, its pairs are listed
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of one tile at one radius: all, or where few are in the universe, those."""
+    """Pairs of one tile at one radius: all of them, or a list of those in the universe where they are few."""
 
     tile: Tile
     radius: int
-    where: Int[Tensor, "pairs"] | None  # their places in the tile, counted along its rows, unless they are all
+    listed: tuple[Int[Tensor, "pairs"], Int[Tensor, "pairs"]] | None  # landmark and patch of each
     place: Float[Tensor, "pairs"]  # on the grid, in bins; beyond its end if the pair is absent
     positive: Int[Tensor, "positives"]  # which of the pairs
 
@@ -32,6 +32,21 @@ class Pairs:
         node[self.positive] = positive_node + grid.bins
         return node, offset, positive_node, offset[self.positive]
 
+    def add_gradients(
+        self, of_scores: Tensor, features: Tensor, embeddings: Tensor, of_features: Tensor, of_embeddings: Tensor
+    ) -> None:
+        """Carry the gradient of the scores on to both sides of the product."""
+        radius = self.radius
+        if self.listed is not None:
+            landmark, patch = self.listed
+            of_features[radius].index_add_(0, patch, of_scores[:, None] * embeddings[radius, landmark])
+            of_embeddings[radius].index_add_(0, landmark, of_scores[:, None] * features[radius, patch])
+        else:
+            patches, landmarks = self.tile.patches, self.tile.landmarks
+            of_scores = of_scores.view(-1, len(patches))
+            of_features[radius].index_add_(0, patches, of_scores.T @ embeddings[radius, landmarks])
+            of_embeddings[radius, landmarks].addmm_(of_scores, features[radius].index_select(0, patches))
+
 
 def score(tile: Tile, features: Tensor, embeddings: Tensor, layout: Layout, grid: Grid) -> Iterator[Pairs]:
     """The pairs at every radius; `embeddings` are in units of the grid's bins."""
@@ -41,23 +56,25 @@ def score(tile: Tile, features: Tensor, embeddings: Tensor, layout: Layout, grid
         if kind == ABSENT:
             continue
         inner, outer = layout.inner[radius, tile.landmarks], layout.outer[radius, tile.landmarks]
-        with torch.autocast(features.device.type, enabled=False):  # half-precision scores would tie in thousands
-            some_features = features[radius].index_select(0, tile.patches)
-            place = torch.addmm(first, embeddings[radius, tile.landmarks], some_features.T)
-        where, positive = None, tile.patches.new_zeros(0)
+        segments = _segments_within(squared, outer) if kind >= CUT else None
+        if segments is not None and len(segments) * SEGMENT <= FEW * tile.pairs:
+            where = _within(squared, outer, segments)
+            row = where // len(tile.patches)
+            landmark, patch = tile.landmarks.start + row, tile.patches[where % len(tile.patches)]
+            place = (embeddings[radius, landmark] * features[radius, patch]).sum(dim=1).add_(first)
+            positive = (squared.view(-1)[where] <= inner[row]).nonzero().squeeze(1)
+            yield Pairs(tile, radius, (landmark, patch), place, positive)
+            continue
+        some_features = features[radius].index_select(0, tile.patches)
+        place = torch.addmm(first, embeddings[radius, tile.landmarks], some_features.T)
+        positive = tile.patches.new_zeros(0)
         if kind >= CUT:
-            segments = _segments_within(squared, outer)
-            if len(segments) * SEGMENT <= FEW * tile.pairs:
-                where = _within(squared, outer, segments)
-                place = place.view(-1)[where]
-                positive = (squared.view(-1)[where] <= inner[where // len(tile.patches)]).nonzero().squeeze(1)
-            else:
-                # Where the distance is beyond the universe, the place moves on by `bins`: masks would take longer.
-                beyond = squared - outer[:, None]
-                place += beyond.mul_(1e30).clamp_(0, grid.bins)
-                if kind == MIXED:
-                    positive = _within(squared, inner, _segments_within(squared, inner))
-        yield Pairs(tile, radius, where, place.view(-1), positive)
+            # Where the distance is beyond the universe, the place moves on by `bins`: masks would take longer.
+            beyond = squared - outer[:, None]
+            place += beyond.mul_(1e30).clamp_(0, grid.bins)
+        if kind == MIXED:
+            positive = _within(squared, inner, _segments_within(squared, inner))
+        yield Pairs(tile, radius, None, place.view(-1), positive)
 
 
 def _segments_within(squared: Float[Tensor, "rows columns"], limit: Float[Tensor, "rows"]) -> Int[Tensor, "segments 2"]:
