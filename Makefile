@@ -18,7 +18,8 @@ $(VENV)/.dev: $(INPUTS)
 	@touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/locus demo
+	$(BIN)/locus houses demo --seed 7 --frames 24 --preview
+	$(BIN)/locus inspect demo/house-000007 --page demo/inspect.html
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from locus.errors import LocusError
+from locus.scenes.consistency import NEAR, Carried
 from locus.scenes.inspection import Inspection
 from locus.scenes.patches import patch_points
 from locus.scenes.pictures import (
@@ -89,13 +90,20 @@ def _carried_section(inspection: Inspection) -> str:
 
 
 def _pairs(inspection: Inspection) -> list[tuple[int, int]]:
-    """Three pairs over the scene, each a few frames apart: whatever the poses, they should share something."""
-    readable = [i for i, s in enumerate(inspection.scene.sources) if s.name not in inspection.unreadable]
-    if len(readable) < 2:
+    """Three frames over the scene, each with one that sees about half of it if the scene is read right."""
+    order = {source.name: index for index, source in enumerate(inspection.scene.sources)}
+    indices = [order[inspection.summaries[place].name] for place in inspection.compared]
+    if len(indices) < 2:
         return []
-    apart = min(3, len(readable) - 1)
-    starts = np.unique(np.linspace(0, len(readable) - 1 - apart, 3).round().astype(int))
-    return [(readable[i], readable[i + apart]) for i in starts]
+    convention = inspection.diagnosis.repair or inspection.scene.convention
+    carried = Carried(inspection.geometries, inspection.scene.convention)
+    pairs = []
+    for a in np.unique(np.linspace(0, len(indices) - 1, 5).round().astype(int))[:-1][-3:]:
+        others = np.delete(np.arange(len(indices)), a)
+        carried.pairs = np.stack([np.full(len(others), a), others], axis=-1)
+        shared = carried.landings(convention, NEAR)[0].mean(axis=1)
+        pairs.append((indices[a], indices[others[np.abs(shared - 0.5).argmin()]]))
+    return pairs
 
 
 def _overview_section(inspection: Inspection) -> str:

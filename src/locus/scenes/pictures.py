@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw
 
 from locus.geometry import invert, transform
 from locus.scenes.scene import Frame
+from locus.scenes.visibility import OCCLUSION
 
 Picture = UInt8[ndarray, "_ _ 3"]
 PAPER = 248  # the grey of a picture's empty parts
@@ -79,7 +80,7 @@ def plan_picture(
 
 
 def carried_picture(a: Frame, b: Frame, width: int) -> Picture:
-    """Frame a's pixels where depth and poses put them in frame b: the same picture as b where they overlap."""
+    """Frame a's pixels where depth and poses put them in frame b, but for those hidden there: the same picture as b."""
     step = max(1, a.camera.width // (2 * width))
     depth = a.depth[::step, ::step]
     pixels, colour = a.camera.pixel_grid()[::step, ::step], a.image[::step, ::step]
@@ -88,11 +89,15 @@ def carried_picture(a: Frame, b: Frame, width: int) -> Picture:
     points = transform(b_from_a, a.camera.unproject(pixels[known], depth[known].astype(np.float64)))
     small = b.camera.resized(width, _height(width, b.camera.width, b.camera.height))
     landing, z = small.project(points)
-    inside = (z > 0) & (landing >= 0).all(axis=1) & (landing < [small.width, small.height]).all(axis=1)
-    order = np.flatnonzero(inside)[np.argsort(-z[inside])]  # far ones first, so that near ones cover them
-    x, y = landing[order].astype(int).T
+    inside = np.flatnonzero((z > 0) & (landing >= 0).all(axis=1) & (landing < [small.width, small.height]).all(axis=1))
+    x, y = (landing[inside] * [b.camera.width / small.width, b.camera.height / small.height]).astype(int).T
+    surface = b.depth[y, x]
+    seen = inside[(surface == 0) | (z[inside] <= surface * (1 + OCCLUSION) + OCCLUSION)]
+    order = seen[np.argsort(-z[seen])]  # far ones first, so that near ones cover them
     picture = np.full((small.height, small.width, 3), PAPER, np.uint8)
-    picture[y, x] = colour[known][order]
+    for right, down in ((1, 1), (0, 1), (1, 0), (0, 0)):  # a pixel covers a little more than a point
+        x, y = (landing[order] + [right, down]).astype(int).clip(max=[small.width - 1, small.height - 1]).T
+        picture[y, x] = colour[known][order]
     return picture
 
 
