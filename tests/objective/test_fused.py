@@ -168,6 +168,14 @@ def test_autocast_does_not_coarsen_scores_or_gradients():
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
 
 
+def test_whole_numbers_and_short_integers_are_accepted():
+    features, positions, environments, _, landmarks = make_batch(10, 100, 10)
+    frames = torch.arange(100) % 5
+    short = [x.to(torch.int32) for x in (environments, frames, landmarks)]
+    wanted = RetrievalObjective(1.0, 2.0, 0.02, True)(features, positions, environments, frames, landmarks)
+    assert RetrievalObjective(1, 2, 0.02, True)(features, positions, *short) == wanted
+
+
 def test_half_precision_features_are_accepted():
     features, *rest = make_batch(8, 300, 30)
     leaf = features.bfloat16().requires_grad_()

@@ -7,14 +7,21 @@ from torch import Tensor
 
 from locus.errors import LocusError
 
+Number = float | int  # type checkers at run time do not take an int for a float
+
 
 class ObjectiveError(LocusError, ValueError):
     """Arguments from which no ranking can be computed."""
 
 
-def check_tau(tau: float) -> None:
+def check_tau(tau: Number) -> None:
     if not (math.isfinite(tau) and tau > 0):
         raise ObjectiveError(f"tau must be a positive, finite number, but is {tau}")
+
+
+def exact(tensor: Tensor) -> Tensor:
+    """In float32, unless it is in float64."""
+    return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 def check_shape(name: str, tensor: Tensor, shape: tuple[int, ...], meaning: str) -> None:

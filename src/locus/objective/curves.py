@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .checks import ObjectiveError
+from .checks import Number, ObjectiveError
 
 BINS_PER_TAU = 32
 MOST_BINS = 2**22
@@ -31,10 +31,10 @@ class Grid:
     low: float
     width: float
     bins: int
-    tau: float
+    tau: Number
 
     @classmethod
-    def covering(cls, low: float, high: float, tau: float, bins_per_tau: float = BINS_PER_TAU) -> "Grid":
+    def covering(cls, low: float, high: float, tau: Number, bins_per_tau: Number = BINS_PER_TAU) -> "Grid":
         width = tau / bins_per_tau
         bins = math.ceil((high - low) / width) + 4  # two nodes to spare at each end
         if bins > MOST_BINS:

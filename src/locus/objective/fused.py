@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from .checks import UNIT_TOLERANCE, ObjectiveError, check_landmarks, check_shape, check_tau, check_unit
+from .checks import UNIT_TOLERANCE, Number, ObjectiveError, check_landmarks, check_shape, check_tau, check_unit, exact
 from .curves import Grid, Ranking, deposit, interpolant, read
 from .distributed import rows_of_all
 from .scoring import score
@@ -25,7 +25,7 @@ PAIRS_SUMMED = 2**23
 PAIRS_KEPT = 2**24  # from pass 1 for pass 2, which scores the others again: 64 MiB in float32, however large the batch
 HIGHEST_SCORE = (1 + UNIT_TOLERANCE) ** 2
 
-Radius = float | Float[Tensor, "m"]
+Radius = Number | Float[Tensor, "m"]
 
 
 class RetrievalObjective:
@@ -40,8 +40,8 @@ class RetrievalObjective:
     def __init__(
         self,
         radius: Radius | tuple[Radius, ...],
-        kappa: float,
-        tau: float,
+        kappa: Number,
+        tau: Number,
         exclude_same_frame: bool = False,
         *,
         group: ProcessGroup | None = None,
@@ -73,6 +73,7 @@ class RetrievalObjective:
         """
         check_patches(positions, environments, frames)
         check_landmarks(landmarks, len(positions))
+        positions, landmarks = exact(positions.detach()), landmarks.long()
         radii = self.radius if isinstance(self.radius, tuple) else (self.radius,)
         features = _stack("features", features, len(radii), len(positions))
         if embeddings is None:
@@ -128,8 +129,7 @@ def _stack(name: str, vectors: Tensor, radii: int, rows: int) -> Float[Tensor, "
     if not vectors.is_floating_point():
         raise ObjectiveError(f"{name} must be floating point, but is {vectors.dtype}")
     check_unit(name, vectors)
-    exact = vectors if vectors.dtype == torch.float64 else vectors.float()
-    return exact.expand(radii, -1, -1)
+    return exact(vectors).expand(radii, -1, -1)
 
 
 class _Fused(torch.autograd.Function):
@@ -137,7 +137,7 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, embeddings: Tensor, layout: Layout, tau: float, group: ProcessGroup | None
+        ctx: Any, features: Tensor, embeddings: Tensor, layout: Layout, tau: Number, group: ProcessGroup | None
     ) -> Tensor:
         grid = Grid.covering(-HIGHEST_SCORE, HIGHEST_SCORE, tau)
         ctx.patches, ctx.landmarks = features.shape[1], embeddings.shape[1]

@@ -5,14 +5,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .checks import check_ranking, check_tau
+from .checks import Number, check_ranking, check_tau
 
 
 def vectorized_smooth_ap_reference(
     scores: Float[Tensor, "n m"],
     positive: Bool[Tensor, "n m"],
     universe: Bool[Tensor, "n m"],
-    tau: float,
+    tau: Number,
     max_bytes: int = 2**28,
 ) -> Float[Tensor, ""]:
     """V-Smooth-AP (eq. 5), every positive against every pair; 0 if nothing is positive.
@@ -34,7 +34,7 @@ def vectorized_smooth_ap_reference(
     return total / len(queries)
 
 
-def _sum_of_precisions(query: Tensor, ranked: Tensor, is_positive: Tensor, tau: float) -> Tensor:
+def _sum_of_precisions(query: Tensor, ranked: Tensor, is_positive: Tensor, tau: Number) -> Tensor:
     above = torch.sigmoid((ranked - query[:, None]) / tau)  # (queries, ranked)
     # 1 + the sum over k != q: the pair itself is in `ranked` and adds sigma(0) = 1/2, whose derivative is zero.
     return ((0.5 + above @ is_positive) / (0.5 + above.sum(dim=1))).sum()

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from .checks import ObjectiveError, check_integers, check_landmarks, check_shape
+from .checks import Number, ObjectiveError, check_integers, check_landmarks, check_shape, exact
 
 
 def retrieval_sets(
@@ -14,8 +14,8 @@ def retrieval_sets(
     environments: Int[Tensor, "n"],
     frames: Int[Tensor, "n"],
     landmarks: Int[Tensor, "m"],
-    radius: float | Float[Tensor, "m"],
-    kappa: float,
+    radius: Number | Float[Tensor, "m"],
+    kappa: Number,
     exclude_same_frame: bool = False,
 ) -> tuple[Bool[Tensor, "n m"], Bool[Tensor, "n m"]]:
     """The masks `positive` (within the radius) and `universe` (within kappa times the radius).
@@ -26,6 +26,7 @@ def retrieval_sets(
     """
     check_patches(positions, environments, frames)
     check_landmarks(landmarks, len(positions))
+    positions, landmarks = exact(positions.detach()), landmarks.long()
     squared = squared_distances(positions.T, positions[landmarks].T.contiguous())
     apart = environments[:, None] != environments[landmarks]
     if exclude_same_frame:
@@ -46,7 +47,7 @@ def squared_distances(points: Float[Tensor, "3 n"], centres: Float[Tensor, "3 m"
 
 
 def squared_radii(
-    radius: float | Float[Tensor, "m"], kappa: float, landmarks: int, like: Tensor
+    radius: Number | Float[Tensor, "m"], kappa: Number, landmarks: int, like: Tensor
 ) -> tuple[Float[Tensor, "m"], Float[Tensor, "m"]]:
     """Of the positive set and of the universe, for every landmark; finite, so that an infinite distance is outside."""
     if not kappa >= 1:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .checks import check_ranking, check_tau
+from .checks import Number, check_ranking, check_tau, exact
 from .curves import Grid, Ranking, deposit, interpolant, read
 
 PAIRS_AT_ONCE = 2**18  # a step's arrays stay in cache
@@ -15,7 +15,7 @@ LANES = 8  # a long list is deposited as this many, side by side, so that it use
 
 
 def vectorized_smooth_ap(
-    scores: Float[Tensor, "n m"], positive: Bool[Tensor, "n m"], universe: Bool[Tensor, "n m"], tau: float
+    scores: Float[Tensor, "n m"], positive: Bool[Tensor, "n m"], universe: Bool[Tensor, "n m"], tau: Number
 ) -> Float[Tensor, ""]:
     """V-Smooth-AP (eq. 5): all pairs of the universe as one ranked list. To be maximised; 0 if nothing is positive.
 
@@ -33,7 +33,7 @@ def vectorized_smooth_ap(
 
 
 def smooth_ap(
-    scores: Float[Tensor, "n m"], positive: Bool[Tensor, "n m"], universe: Bool[Tensor, "n m"], tau: float
+    scores: Float[Tensor, "n m"], positive: Bool[Tensor, "n m"], universe: Bool[Tensor, "n m"], tau: Number
 ) -> Float[Tensor, "m"]:
     """Smooth-AP_j (eq. 3): every landmark's own ranked list. Landmarks are chosen by it; 0 without a positive."""
     check_tau(tau)
@@ -41,12 +41,12 @@ def smooth_ap(
     if not universe.any():
         return scores.sum(dim=0) * 0
     grid = _grid(scores, universe, tau)
-    at_once = max(1, PAIRS_AT_ONCE * 4 // grid.bins)
+    at_once = max(1, PAIRS_AT_ONCE // grid.bins)
     columns = zip(*(x.T.split(at_once) for x in (scores, positive, universe)), strict=True)
     return torch.cat([smooth_ap_of_lists(*(x.contiguous() for x in block), grid, False) for block in columns])
 
 
-def _grid(scores: Tensor, universe: Tensor, tau: float) -> Grid:
+def _grid(scores: Tensor, universe: Tensor, tau: Number) -> Grid:
     present = scores.detach()[universe]
     return Grid.covering(float(present.min()), float(present.max()), tau)
 
@@ -59,8 +59,7 @@ def smooth_ap_of_lists(
     pooled: bool,
 ) -> Float[Tensor, "values"]:
     """Smooth AP of each row, or of all rows together as one list if `pooled`."""
-    exact = scores if scores.dtype == torch.float64 else scores.float()
-    return _SmoothAP.apply(exact, positive, universe, grid, pooled).to(scores.dtype)
+    return _SmoothAP.apply(exact(scores), positive, universe, grid, pooled).to(scores.dtype)
 
 
 class _SmoothAP(torch.autograd.Function):
