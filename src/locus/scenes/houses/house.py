@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float, Float32
 
 from locus.scenes.houses import prints, shell
 from locus.scenes.houses.classes import CLASS_ID
-from locus.scenes.houses.layout import PRIVACY, Hole, Plan, Side, draw_plan
+from locus.scenes.houses.layout import PRIVACY, Hole, Passage, Plan, Side, draw_plan
 from locus.scenes.houses.model import Model, boxes_of
 from locus.scenes.houses.placing import Placed, open_space
 from locus.scenes.houses.rooms import bathroom, bedroom, corridor, dining, kitchen, living, study
@@ -121,21 +121,29 @@ class _Builder:
         for passage in plan.passages:
             parts = shell.door_parts(passage, plan, style, style.floor)
             if passage.kind == "door":
-                # The leaf opens into the more private room.
-                end = int(np.argmax([PRIVACY[plan.rooms[k].use] for k in passage.rooms]))
-                number = passage.rooms[end]
-                side = plan.rooms[number].sides[passage.sides[end]]
-                leaf = self._leaf(rng, side, passage.width, passage.height, side.along(*passage.centre))
+                number, leaf = self._leaf(rng, passage)
                 leaves.setdefault(number, []).extend(tuple(box) for box in boxes_of(leaf))
                 parts += leaf
             self.add("door", parts)
         return leaves
 
-    def _leaf(self, rng: np.random.Generator, side: Side, width: float, height: float, middle: float) -> list[Part]:
-        left = middle < side.length / 2
-        hinge, way = (middle - width / 2, 1) if left else (middle + width / 2, -1)
+    def _leaf(self, rng: np.random.Generator, passage: Passage) -> tuple[int, list[Part]]:
+        """An open leaf and the room in which it stands: rather the more private one, rather along a corner, and never
+        before another door. Where it would always be in the way, the door has none."""
         angle = float(rng.uniform(np.radians(88), np.radians(97)))
-        return shell.leaf_parts(side, hinge, way, width - 0.03, height - 0.02, angle, self.style)
+        rooms = self.plan.rooms
+        others = [other for other in self.plan.passages if other is not passage]
+        for end in sorted((0, 1), key=lambda k: -PRIVACY[rooms[passage.rooms[k]].use]):
+            side = rooms[passage.rooms[end]].sides[passage.sides[end]]
+            middle = side.along(*passage.centre)
+            for way in (1, -1) if middle < side.length / 2 else (-1, 1):
+                hinge = middle - way * passage.width / 2
+                leaf = shell.leaf_parts(
+                    side, hinge, way, passage.width - 0.03, passage.height - 0.02, angle, self.style
+                )
+                if not any(_before(other, box) for other in others for box in boxes_of(leaf)):
+                    return passage.rooms[end], leaf
+        return passage.rooms[0], []
 
     def _window(self, number: int, side: Side, hole: Hole, bars: tuple[int, int]) -> None:
         columns = max(bars[0], 1 + int((hole.s1 - hole.s0) / 1.3))
@@ -153,6 +161,13 @@ class _Builder:
                 thing.instance,
             )
         )
+
+
+def _before(passage: Passage, box: Float[np.ndarray, " 6"]) -> bool:
+    """Whether a box stands in the way through a passage, or right before it."""
+    along, through = passage.width / 2 + 0.1, 0.9
+    half = np.array([along, through] if passage.sides[0] in (0, 2) else [through, along])
+    return bool((np.maximum(box[:2] - passage.centre, passage.centre - box[3:5]) < half).all())
 
 
 def _outside(rng: np.random.Generator, weather: str, windows: list[Window]) -> Outside:

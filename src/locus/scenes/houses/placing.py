@@ -17,6 +17,8 @@ CELL = 0.08
 BODY = 0.24
 """Half of the width that a person or a camera needs to pass: it keeps this far from walls and furniture."""
 TALL = 1.75
+FLOOR_LEFT = 0.08
+"""Share of a room's floor, margins along walls included, that must stay free to stand on."""
 STEPPED_OVER = 0.12
 """Things lower than this (rugs, thresholds) are no obstacle."""
 
@@ -110,7 +112,7 @@ class Space:
         return not apart.any(axis=2).all()
 
     def _passable(self) -> bool:
-        """Whether one can walk from each door to every other."""
+        """Whether one can walk from each door to every other and to the floor that is left, and enough is left."""
         if not self.doors:
             return True
         x0, y0, x1, y1 = self.room.inner
@@ -118,7 +120,8 @@ class Space:
         y, x = y0 + (np.arange(rows) + 0.5) * CELL, x0 + (np.arange(columns) + 0.5) * CELL
         free = within(x, y, (x0 + BODY, y0 + BODY, x1 - BODY, y1 - BODY))
         obstacles = [thing.boxes for thing in self.placed] + ([np.array(self.solid)] if self.solid else [])
-        block(free, x, y, np.concatenate(obstacles))
+        # A little more than the cameras will need, whose cells may lie differently.
+        block(free, x, y, np.concatenate(obstacles), BODY + CELL / 2)
         labels, _ = ndimage.label(free)
         common: set[int] | None = None
         for door_x, door_y in self.doors:
@@ -126,7 +129,10 @@ class Space:
             near = labels[max(row - 3, 0) : row + 4, max(column - 3, 0) : column + 4]
             reached = {int(k) for k in np.unique(near) if k}
             common = reached if common is None else common & reached
-        return bool(common)
+        sizes = np.bincount(labels.ravel())
+        sizes[0] = 0
+        largest = int(np.argmax(sizes))
+        return common is not None and largest in common and sizes[largest] > FLOOR_LEFT * free.size
 
     def clear(self, side: Side, s0: float, s1: float, z0: float, z1: float, deep: float) -> bool:
         """Whether nothing stands, and nothing is reserved, along a piece of wall."""
@@ -267,12 +273,13 @@ def block(
     x: Float[np.ndarray, " columns"],
     y: Float[np.ndarray, " rows"],
     boxes: Float[np.ndarray, "b 6"],
+    body: float = BODY,
 ) -> None:
-    """Mark cells that are closer than BODY to a box as not free."""
+    """Mark cells that are closer than `body` to a box as not free."""
     for x0, y0, z0, x1, y1, z1 in boxes:
         if z1 > STEPPED_OVER and z0 < TALL:
-            left, right = np.searchsorted(x, (x0 - BODY, x1 + BODY))
-            low, high = np.searchsorted(y, (y0 - BODY, y1 + BODY))
+            left, right = np.searchsorted(x, (x0 - body, x1 + body))
+            low, high = np.searchsorted(y, (y0 - body, y1 + body))
             free[low:high, left:right] = False
 
 
