@@ -132,7 +132,7 @@ class Space:
         sizes = np.bincount(labels.ravel())
         sizes[0] = 0
         largest = int(np.argmax(sizes))
-        return common is not None and largest in common and sizes[largest] > FLOOR_LEFT * free.size
+        return common is not None and largest in common and bool(sizes[largest] > FLOOR_LEFT * free.size)
 
     def clear(self, side: Side, s0: float, s1: float, z0: float, z1: float, deep: float) -> bool:
         """Whether nothing stands, and nothing is reserved, along a piece of wall."""
