@@ -93,14 +93,19 @@ def standing_points_per_spot(frames: list[Frame]) -> float:
     return float(seen.sum(axis=1).mean())
 
 
+def comparable(frame: Frame) -> np.ndarray:
+    """Pixels inside one thing and on a flat piece of it, where inverse depth is linear in the image."""
+    nearness = 1 / np.maximum(frame.depth, 1e-3)
+    flat = np.abs(ndimage.laplace(nearness)) < 0.004 * nearness
+    inside = ndimage.maximum_filter(frame.instance, 3) == ndimage.minimum_filter(frame.instance, 3)
+    return (frame.depth > 0) & flat & inside
+
+
 def agreement(frames: list[Frame], tracer: Tracer, rng: np.random.Generator) -> float:
     agree = total = 0
+    fit = {id(frame): comparable(frame) for frame in frames}
     for a in frames:
-        inside = ndimage.maximum_filter(a.instance, 3) == ndimage.minimum_filter(a.instance, 3)
-        # On a plane the inverse depth is linear in the image.
-        nearness = 1 / np.maximum(a.depth, 1e-3)
-        inside &= np.abs(ndimage.laplace(nearness)) < 0.004 * nearness
-        rows, columns = np.nonzero((a.depth > 0) & inside)
+        rows, columns = np.nonzero(fit[id(a)])
         chosen = rng.choice(len(rows), min(400, len(rows)), replace=False)
         points, instance = points_of(a, rows[chosen], columns[chosen]), a.instance[rows, columns][chosen]
         for b in frames:
@@ -119,12 +124,10 @@ def agreement(frames: list[Frame], tracer: Tracer, rng: np.random.Generator) -> 
             left, top = x.astype(int), y.astype(int)
             fx, fy = x - left, y - top
             corners = [(top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)]
-            depths = np.array([b.depth[corner] for corner in corners])
+            inverse = 1 / np.maximum([b.depth[corner] for corner in corners], 1e-6)
             instances = np.array([b.instance[corner] for corner in corners])
-            inverse = 1 / np.maximum(depths, 1e-6)
-            flat = np.abs(inverse[0] + inverse[3] - inverse[1] - inverse[2]) < 0.004 * inverse[0]
-            flat &= np.ptp(inverse, axis=0) < 0.1 * inverse[0]
-            asked = seen & flat & (depths > 0).all(0) & (instances == instances[0]).all(0)
+            flat = np.array([fit[id(b)][corner] for corner in corners]).all(0)
+            asked = seen & flat & (instances == instances[0]).all(0)
             depth = 1 / (np.array([(1 - fx) * (1 - fy), fx * (1 - fy), (1 - fx) * fy, fx * fy]) * inverse).sum(0)
             agree += (asked & (np.abs(depth / z - 1) < 0.01) & (instances[0] == instance[index])).sum()
             total += asked.sum()

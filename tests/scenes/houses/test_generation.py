@@ -80,6 +80,15 @@ def test_an_instance_has_one_class(frames):
     assert len({i for i, _ in pairs}) == len(pairs)
 
 
+def comparable(frame):
+    """Pixels inside one thing, since what is thinner than a pixel is seen by chance, and on a flat piece of it, where
+    inverse depth is linear in the image and can be read between pixels."""
+    nearness = 1 / np.maximum(frame.depth, 1e-3)
+    flat = np.abs(ndimage.laplace(nearness)) < 0.004 * nearness
+    inside = ndimage.maximum_filter(frame.instance, 3) == ndimage.minimum_filter(frame.instance, 3)
+    return (frame.depth > 0) & flat & inside
+
+
 def test_views_agree_in_depth_and_instance_where_both_see_a_point(reuse):
     """The referee is trimesh: a point of one frame is co-visible if a ray from the other camera meets it first."""
     frames = list(generate(SEED, frames=12, size=(320, 256)))[::2]
@@ -89,9 +98,7 @@ def test_views_agree_in_depth_and_instance_where_both_see_a_point(reuse):
     agree = total = 0
     for a in frames:
         camera = a.camera
-        # What is thinner than a pixel is seen by chance: only pixels inside one thing, in both frames, can be compared.
-        inside_thing = ndimage.maximum_filter(a.instance, 3) == ndimage.minimum_filter(a.instance, 3)
-        rows, columns = np.nonzero((a.depth > 0) & inside_thing)
+        rows, columns = np.nonzero(comparable(a))
         rows, columns = rows[::17], columns[::17]
         points = transform(
             a.world_from_camera,
@@ -113,20 +120,14 @@ def test_views_agree_in_depth_and_instance_where_both_see_a_point(reuse):
             first = np.zeros(len(way))
             first[rays] = np.linalg.norm(hits - eye, axis=1)
             seen = np.abs(first - np.linalg.norm(way, axis=1)) < 1e-3
-            # Between four pixels of one flat piece of one thing, inverse depth is linear.
             x, y = (pixels[inside][seen] - 0.5).T
             x0, y0 = x.astype(int), y.astype(int)
             corners = [(y0, x0), (y0, x0 + 1), (y0 + 1, x0), (y0 + 1, x0 + 1)]
-            share = np.array(
-                [(1 - x + x0) * (1 - y + y0), (x - x0) * (1 - y + y0), (1 - x + x0) * (y - y0), (x - x0) * (y - y0)]
-            )
-            depths = np.array([b.depth[corner] for corner in corners])
+            fx, fy = x - x0, y - y0
+            share = np.array([(1 - fx) * (1 - fy), fx * (1 - fy), (1 - fx) * fy, fx * fy])
             instances = np.array([b.instance[corner] for corner in corners])
-            inverse = 1 / np.maximum(depths, 1e-6)
-            flat = np.abs(inverse[0] + inverse[3] - inverse[1] - inverse[2]) < 0.004 * inverse[0]
-            flat &= np.ptp(inverse, axis=0) < 0.1 * inverse[0]
-            inner = (depths > 0).all(0) & (instances == instances[0]).all(0) & flat
-            depth = 1 / (share * inverse).sum(0)
+            inner = np.array([comparable(b)[corner] for corner in corners]).all(0) & (instances == instances[0]).all(0)
+            depth = 1 / (share / np.maximum([b.depth[corner] for corner in corners], 1e-6)).sum(0)
             close = np.abs(depth / z[inside][seen] - 1) < 0.01
             same = instances[0] == a.instance[rows, columns][inside][seen]
             agree += (close & same)[inner].sum()
