@@ -78,7 +78,9 @@ class LabelledMesh:
     """The segmented mesh of a house, ready for rays."""
 
     def __init__(self, house_file: Path) -> None:
-        import trimesh  # a heavy import that only labels need
+        import trimesh  # heavy imports that only labels need
+
+        from locus.scenes.render.tracer import Tracer
 
         house = read_house(house_file)
         own = house_file.with_suffix(".ply")
@@ -96,7 +98,8 @@ class LabelledMesh:
             objects.append(_face_objects(mesh, house, offset, file))
         if not meshes:
             raise LocusError(f"{own} is missing, and there are no region_segmentations/region*.ply in its place")
-        self.mesh: Any = trimesh.util.concatenate(meshes)
+        mesh: Any = trimesh.util.concatenate(meshes)
+        self.tracer = Tracer(mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32))
         # Face -1 is a ray that hits nothing: the extra last entry, object 0.
         self.object_of_face = np.append(np.concatenate(objects), np.int32(0))
         self.class_of_object = house.class_of_object
@@ -106,7 +109,7 @@ class LabelledMesh:
         rays = camera.unproject(camera.pixel_grid(), np.ones((camera.height, camera.width))).reshape(-1, 3)
         directions = rays @ world_from_camera[:3, :3].T
         origins = np.broadcast_to(world_from_camera[:3, 3], directions.shape)
-        faces = self.mesh.ray.intersects_first(origins, directions)
+        faces = self.tracer.nearest(origins, directions).face
         return self.object_of_face[faces].reshape(camera.height, camera.width)
 
 

@@ -18,6 +18,7 @@ from locus.scenes.render.view import rays
 HEADINGS = 6
 POINTS_PER_ROOM = 7
 """Standing points in a room, so that most spots are seen from four of them."""
+LONGEST_STEP = 0.3  # metres of a walk from one frame to the next, so that they overlap
 LEAST_THINGS = 4
 LEAST_RELIEF = 0.5
 """Metres between the near and the far tenth of a view: less is a bare wall."""
@@ -160,16 +161,17 @@ def _headings(
 def walk(
     ground: Ground, eyes: Eyes, order: Sequence[int], frames: int | None, rng: np.random.Generator
 ) -> list[Float[np.ndarray, "4 4"]]:
-    """A smooth walk through all areas that can be reached from the first, looking about."""
+    """A smooth walk through all areas that can be reached from the first, looking about; few frames go part of it."""
     path = _smooth(ground, _tour(ground, order, rng))
     arc = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
     count = frames if frames is not None else max(2, int(arc[-1] / 0.15))
-    at = np.linspace(0, arc[-1], count)
+    length = min(float(arc[-1]), LONGEST_STEP * (count - 1))
+    at = np.linspace(0, length, count)
     x, y = np.interp(at, arc, path[:, 0]), np.interp(at, arc, path[:, 1])
     z = ground.floor + rng.uniform(1.4, 1.6) + 0.02 * np.sin(at * 2 * np.pi / 0.7)
     pitch = np.clip(-0.2 + 0.06 * np.sin(at * 0.9 + rng.uniform(0, 6)), -0.4, 0)
     travel = np.arctan2(np.gradient(y), np.gradient(x)) if count > 1 else np.zeros(1)
-    yaw = _look_about(eyes, np.stack([x, y, z], 1), pitch, travel, float(arc[-1]) / max(count - 1, 1))
+    yaw = _look_about(eyes, np.stack([x, y, z], 1), pitch, travel, length / max(count - 1, 1))
     return [pose_of(*(float(v) for v in values)) for values in zip(x, y, z, yaw, pitch, strict=True)]
 
 

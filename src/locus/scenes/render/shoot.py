@@ -85,7 +85,7 @@ class Shoot:
                 pool.shutdown(wait=True, cancel_futures=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RenderedSource(Source):
     """A frame of a shoot; rendered when first asked for, unless its picture has been taken already."""
 
