@@ -150,7 +150,7 @@ def errors_by_bin_width() -> list[tuple[float, float, float]]:
     (true_gradient,) = torch.autograd.grad(true_value, true_leaf)
     rows = []
     for bins_per_tau in (1, 2, 4, 8, 16, 32, 64, 128):
-        grid = Grid.covering(float(scores.min()), float(scores.max()), TAU, bins_per_tau)
+        grid = Grid.covering(float(scores.min()), float(scores.max()), TAU, bins_per_tau=bins_per_tau)
         leaf = scores.double().requires_grad_()
         lists = [x.reshape(1, -1) for x in (leaf, positive, universe)]
         value = smooth_ap_of_lists(*lists, grid, True)[0]

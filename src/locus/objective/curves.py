@@ -4,8 +4,8 @@ Both sums of eq. 5 depend on a pair only through its score t, so for all pairs t
 
     R+(t) = sum over positives k of sigma((s_k - t) / tau),      R-(t) = the same over negatives,
 
-and so are the derivatives. Every deposit and every reading uses the same quadratic interpolation over the three grid
-nodes nearest to the score: a pair's sums with itself then cancel exactly, as they do in the definition.
+and so are the derivatives. Every deposit and every reading uses the same polynomial interpolation over the grid points
+around the score: a pair's sums with itself then cancel exactly, as they do in the definition.
 """
 
 import math
@@ -26,79 +26,93 @@ class Grid:
     """Evenly spaced score values. Absent pairs go `bins` further, to as many bins again that nobody reads.
 
     (One bin for all of them would be slower: adding twice to one place must wait for the first to be done.)
+
+    A score is interpolated over 4 points, two to each side; or over the nearest 3, which is faster, but jumps, by 1e-6
+    of the curve's height, where another point becomes the nearest.
     """
 
     low: float
     width: float
     bins: int
     tau: Number
+    points: int
 
     @classmethod
-    def covering(cls, low: float, high: float, tau: Number, bins_per_tau: Number = BINS_PER_TAU) -> "Grid":
+    def covering(
+        cls, low: float, high: float, tau: Number, points: int = 4, bins_per_tau: Number = BINS_PER_TAU
+    ) -> "Grid":
         width = tau / bins_per_tau
         bins = math.ceil((high - low) / width) + 4  # two nodes to spare at each end
         if bins > MOST_BINS:
             raise ObjectiveError(
                 f"the scores span {high - low:.3g}, more than {MOST_BINS // BINS_PER_TAU} times tau = {tau:.3g}"
             )
-        return cls(low - 1.5 * width, width, bins, tau)
+        return cls(low - 1.5 * width, width, bins, tau, points)
 
     def locate(self, scores: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
-        """The nearest node of each score, and the way from there to the score, in bins (-0.5 to 0.5).
+        """Node and offset of each score.
 
         Scores that the grid does not cover, which only absent pairs may have, go to its ends.
         """
-        return nearest_node(scores.sub(self.low).mul_(1 / self.width).clamp_(0, self.bins - 1))
+        return self.split(scores.sub(self.low).mul_(1 / self.width).clamp_(0, self.bins - 1))
+
+    def split(self, place: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
+        """The second of the points around each place, and the way from there, all counted in bins."""
+        node = place.round() if self.points == 3 else place.floor()
+        return node.int().long(), place - node  # a CPU converts by way of int32 in half the time
 
     def empty_moments(
         self, *lists: int, device: torch.device, dtype: torch.dtype = torch.float64
-    ) -> Float[Tensor, "3 *lists twice_bins"]:
-        return torch.zeros(3, *lists, 2 * self.bins, dtype=dtype, device=device)
-
-
-def nearest_node(place: Float[Tensor, "*pairs"]) -> tuple[Int[Tensor, "*pairs"], Float[Tensor, "*pairs"]]:
-    """Node and offset of places on the grid, counted in bins from its first node."""
-    nearest = place.round()
-    return nearest.int().long(), place - nearest  # a CPU converts by way of int32 in half the time
+    ) -> Float[Tensor, "points *lists twice_bins"]:
+        return torch.zeros(self.points, *lists, 2 * self.bins, dtype=dtype, device=device)
 
 
 def deposit(
-    moments: Float[Tensor, "3 lists twice_bins"],
+    moments: Float[Tensor, "points lists twice_bins"],
     node: Int[Tensor, "rows pairs"],
     offset: Float[Tensor, "rows pairs"],
 ) -> None:
-    """Add to each bin the count, the sum and the sum of squares of its scores' offsets; row i goes to list i."""
-    power = offset.to(moments.dtype, copy=True)
-    moments[1].scatter_add_(1, node, power)
-    moments[2].scatter_add_(1, node, power.square_())
-    moments[0].scatter_add_(1, node, power.fill_(1))
+    """Add to each bin the powers of its scores' offsets, from 0 (the count) on; row i goes to list i."""
+    power = torch.ones_like(offset, dtype=moments.dtype)
+    for moment in moments:
+        moment.scatter_add_(1, node, power)
+        power *= offset
 
 
-def node_weights(moments: Float[Tensor, "3 lists twice_bins"]) -> Float[Tensor, "lists bins"]:
+def node_weights(moments: Float[Tensor, "points lists twice_bins"]) -> Float[Tensor, "lists bins"]:
     """The histogram whose sum with any smooth curve is the sum over the pairs: the interpolation, transposed."""
-    count, first, second = moments[..., : moments.shape[-1] // 2]
-    weights = count - second
-    weights[:, :-1] += (0.5 * (second - first))[:, 1:]
-    weights[:, 1:] += (0.5 * (second + first))[:, :-1]
-    return weights
+    bins = moments.shape[-1] // 2
+    shares = torch.tensordot(_lagrange(moments), moments[..., :bins], dims=1)  # of each point around a node
+    weights = moments.new_zeros(moments.shape[1], bins + len(shares))
+    for point, share in enumerate(shares):
+        weights[:, point : point + bins] += share
+    return weights[:, 1 : 1 + bins]
 
 
-def interpolant(curve: Float[Tensor, "lists bins"]) -> Float[Tensor, "3 lists twice_bins"]:
-    """Value, slope and curvature at every node, for `read`; an absent pair reads zero."""
-    padded = torch.nn.functional.pad(curve, (1, 1))
-    below, here, above = padded[:, :-2], padded[:, 1:-1], padded[:, 2:]
-    coefficients = torch.stack([here, 0.5 * (above - below), 0.5 * (above + below) - here])
-    return torch.nn.functional.pad(coefficients, (0, curve.shape[1]))
+def interpolant(curve: Float[Tensor, "lists bins"], points: int) -> Float[Tensor, "points lists twice_bins"]:
+    """The polynomial around every node, for `read`; an absent pair reads zero."""
+    bins = curve.shape[1]
+    around = torch.nn.functional.pad(curve, (1, points - 2)).unfold(1, bins, 1).transpose(0, 1)  # (points, lists, bins)
+    coefficients = torch.tensordot(_lagrange(around).T, around, dims=1)
+    return torch.nn.functional.pad(coefficients, (0, bins))
 
 
 def read(
-    coefficients: Float[Tensor, "3 lists twice_bins"],
+    coefficients: Float[Tensor, "points lists twice_bins"],
     node: Int[Tensor, "rows pairs"],
     offset: Float[Tensor, "rows pairs"],
 ) -> Float[Tensor, "rows pairs"]:
     """The curve at each score; row i reads list i, or all rows the only list."""
-    value, slope, curvature = (c.expand(len(node), -1).gather(1, node) for c in coefficients)
-    return curvature.mul_(offset).add_(slope).mul_(offset).add_(value)
+    value, *others = (c.expand(len(node), -1).gather(1, node) for c in reversed(coefficients.unbind()))
+    for other in others:
+        value.mul_(offset).add_(other)
+    return value
+
+
+def _lagrange(like: Float[Tensor, "points ..."]) -> Float[Tensor, "points points"]:
+    """Row k: the polynomial, lowest power first, that is 1 at the point k - 1 and 0 at the others from -1 on."""
+    points = torch.arange(len(like), dtype=like.dtype, device=like.device) - 1
+    return torch.linalg.inv(torch.linalg.vander(points)).T
 
 
 def convolve(weights: Float[Tensor, "*lists bins"], kernel: Float[Tensor, "lags"]) -> Float[Tensor, "*lists bins"]:

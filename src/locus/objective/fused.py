@@ -139,7 +139,7 @@ class _Fused(torch.autograd.Function):
     def forward(
         ctx: Any, features: Tensor, embeddings: Tensor, layout: Layout, tau: Number, group: ProcessGroup | None
     ) -> Tensor:
-        grid = Grid.covering(-HIGHEST_SCORE, HIGHEST_SCORE, tau)
+        grid = Grid.covering(-HIGHEST_SCORE, HIGHEST_SCORE, tau, points=3)  # fast; products in float32 are less exact
         ctx.patches, ctx.landmarks = features.shape[1], embeddings.shape[1]
         features = features[:, layout.patches.order]
         embeddings = embeddings[:, layout.landmarks.order] / grid.width  # so that scores come out in bins
@@ -176,7 +176,7 @@ class _Fused(torch.autograd.Function):
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         features, embeddings = ctx.saved_tensors
         layout, grid = ctx.layout, ctx.ranking.grid
-        up, down = (interpolant(outer[:, None].double() * curve) for curve in ctx.ranking.derivatives())
+        up, down = (interpolant(outer[:, None].double() * curve, grid.points) for curve in ctx.ranking.derivatives())
         down = down.to(features.dtype)  # but not `up`, in which a pair's terms with itself cancel
         to_features, to_embeddings = torch.zeros_like(features), torch.zeros_like(embeddings)
         others = (score(tile, features, embeddings, layout, grid) for tile in ctx.tiles[ctx.kept_tiles :])

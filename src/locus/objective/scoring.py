@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .curves import Grid, nearest_node
+from .curves import Grid
 from .tiles import ABSENT, CUT, MIXED, NEGATIVE, Layout, Tile
 
 SEGMENT = 32
@@ -27,7 +27,7 @@ class Pairs:
 
     def located(self, grid: Grid) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Nodes and offsets of all pairs, positives among them taken for absent; and those of the positives."""
-        node, offset = nearest_node(self.place)
+        node, offset = grid.split(self.place)
         positive_node = node[self.positive]
         node[self.positive] = positive_node + grid.bins
         return node, offset, positive_node, offset[self.positive]
@@ -39,8 +39,10 @@ class Pairs:
         radius = self.radius
         if self.listed is not None:
             landmark, patch = self.listed
-            of_features[radius].index_add_(0, patch, of_scores[:, None] * embeddings[radius, landmark])
-            of_embeddings[radius].index_add_(0, landmark, of_scores[:, None] * features[radius, patch])
+            to_patches = embeddings[radius].index_select(0, landmark).mul_(of_scores[:, None])
+            to_landmarks = features[radius].index_select(0, patch).mul_(of_scores[:, None])
+            of_features[radius].index_add_(0, patch, to_patches)
+            of_embeddings[radius].index_add_(0, landmark, to_landmarks)
         else:
             patches, landmarks = self.tile.patches, self.tile.landmarks
             of_scores = of_scores.view(-1, len(patches))
@@ -61,7 +63,8 @@ def score(tile: Tile, features: Tensor, embeddings: Tensor, layout: Layout, grid
             where = _within(squared, outer, segments)
             row = where // len(tile.patches)
             landmark, patch = tile.landmarks.start + row, tile.patches[where % len(tile.patches)]
-            place = (embeddings[radius, landmark] * features[radius, patch]).sum(dim=1).add_(first)
+            place = embeddings[radius].index_select(0, landmark)
+            place = place.mul_(features[radius].index_select(0, patch)).sum(dim=1).add_(first)
             positive = (squared.view(-1)[where] <= inner[row]).nonzero().squeeze(1)
             yield Pairs(tile, radius, (landmark, patch), place, positive)
             continue

@@ -71,9 +71,9 @@ class _SmoothAP(torch.autograd.Function):
         positives = grid.empty_moments(lists, device=scores.device)
         negatives = grid.empty_moments(len(scores), device=scores.device)
         for part in _parts(scores):
-            node, offset = grid.locate(scores[:, part])
+            node, offset = grid.locate(scores[:, part].double())  # near pairs are 1e-7 apart in float32
             place, place_node = _listed(positive[:, part], node, lists, grid)
-            deposit(positives.view(3, 1, -1), place_node, offset[place][None])
+            deposit(positives.view(grid.points, 1, -1), place_node, offset[place][None])
             deposit(negatives, node.add_(_left_out(positive, universe, part), alpha=grid.bins), offset)
         if pooled:
             negatives = negatives.sum(dim=1, keepdim=True)
@@ -86,14 +86,13 @@ class _SmoothAP(torch.autograd.Function):
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None, None]:
         scores, positive, universe = ctx.saved_tensors
         grid = ctx.ranking.grid
-        up, down = (interpolant(outer[:, None].double() * curve) for curve in ctx.ranking.derivatives())
-        down = down.to(scores.dtype)  # but not `up`, in which a pair's terms with itself cancel
+        up, down = (interpolant(outer[:, None].double() * curve, grid.points) for curve in ctx.ranking.derivatives())
         gradient = torch.empty_like(scores)
         for part in _parts(scores):
-            node, offset = grid.locate(scores[:, part])
+            node, offset = grid.locate(scores[:, part].double())  # near pairs are 1e-7 apart in float32
             place, place_node = _listed(positive[:, part], node, len(outer), grid)
             some = read(down, node.add_(_left_out(positive, universe, part), alpha=grid.bins), offset)
-            some[place] = read(up.view(3, 1, -1), place_node, offset[place][None])[0].to(some.dtype)
+            some[place] = read(up.view(grid.points, 1, -1), place_node, offset[place][None])[0]
             gradient[:, part] = some
         return gradient, None, None, None, None
 
