@@ -1,6 +1,26 @@
-"""LoCUS: features that know places."""
+"""LoCUS: features that know places.
 
-from locus.scenes import Frame, Scene, load_scene
+Parts are imported when first used, so that one of them can be had without what the others need.
+"""
 
-__all__ = ["Frame", "Scene", "load_scene"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from locus import errors, objective, scenes
+    from locus.scenes import Frame, Scene, load_scene
+
+__all__ = ["Frame", "Scene", "errors", "load_scene", "objective", "scenes"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("errors", "objective", "scenes"):
+        return import_module(f"locus.{name}")
+    if name in ("Frame", "Scene", "load_scene"):
+        return getattr(import_module("locus.scenes"), name)
+    raise AttributeError(f"module 'locus' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
