@@ -1,4 +1,4 @@
-"""V-Smooth-AP straight from features and positions: every pair is scored, none is stored."""
+"""V-Smooth-AP straight from features and positions: every pair is scored, and only a fixed number is kept."""
 
 import math
 from bisect import bisect_right
