@@ -7,7 +7,8 @@ Seconds include building, lighting, rendering and writing; "rays alone" is the t
 frames take. "good views" see at least three things (of 20 pixels or more) and surfaces at different depths (the near
 and the far tenth at least 0.3 m apart). "seen from" is the mean number of standing points that see a spot on a thing.
 "agree" is the share of points, seen from both cameras by a ray, at which two frames have the same depth within 1 % and
-the same instance; only points inside one thing and on a flat piece of it are asked, where a pixel can tell.
+the same instance, at one of the four pixels around the point or between them; "agree where flat" asks for it at the
+very point, and only inside one thing and on a flat piece of it, where the pixels around can tell.
 """
 
 import multiprocessing
@@ -101,22 +102,23 @@ def comparable(frame: Frame) -> np.ndarray:
     return (frame.depth > 0) & flat & inside
 
 
-def agreement(frames: list[Frame], tracer: Tracer, rng: np.random.Generator) -> float:
-    agree = total = 0
+def agreement(frames: list[Frame], tracer: Tracer, rng: np.random.Generator) -> tuple[float, float]:
+    """Of all pixels with depth that another camera sees by a ray, the share that agrees with the pixels around where
+    they land; and of those on flat pieces, the share that agrees with the depth interpolated there."""
+    counts = np.zeros(4)
     fit = {id(frame): comparable(frame) for frame in frames}
     for a in frames:
-        rows, columns = np.nonzero(fit[id(a)])
+        rows, columns = np.nonzero(a.depth > 0)
         chosen = rng.choice(len(rows), min(400, len(rows)), replace=False)
-        points, instance = points_of(a, rows[chosen], columns[chosen]), a.instance[rows, columns][chosen]
+        rows, columns = rows[chosen], columns[chosen]
+        points, instance, flat_here = points_of(a, rows, columns), a.instance[rows, columns], fit[id(a)][rows, columns]
         for b in frames:
-            if a is b:
-                continue
             index, pixels, z = landing(points, b)
+            if a is b or not len(index):
+                continue
             eye = b.world_from_camera[:3, 3]
             way = points[index] - eye
             length = np.linalg.norm(way, axis=1)
-            if not len(index):
-                continue
             # Depth on disk is in millimetres: what lies less than that before a point does not hide it.
             reach = length - 0.003
             seen = ~tracer.blocked(np.broadcast_to(eye, way.shape), way / length[:, None], reach)
@@ -124,14 +126,17 @@ def agreement(frames: list[Frame], tracer: Tracer, rng: np.random.Generator) -> 
             left, top = x.astype(int), y.astype(int)
             fx, fy = x - left, y - top
             corners = [(top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)]
-            inverse = 1 / np.maximum([b.depth[corner] for corner in corners], 1e-6)
-            instances = np.array([b.instance[corner] for corner in corners])
-            flat = np.array([fit[id(b)][corner] for corner in corners]).all(0)
-            asked = seen & flat & (instances == instances[0]).all(0)
-            depth = 1 / (np.array([(1 - fx) * (1 - fy), fx * (1 - fy), (1 - fx) * fy, fx * fy]) * inverse).sum(0)
-            agree += (asked & (np.abs(depth / z - 1) < 0.01) & (instances[0] == instance[index])).sum()
-            total += asked.sum()
-    return agree / max(total, 1)
+            depths, instances = (np.array([values[corner] for corner in corners]) for values in (b.depth, b.instance))
+            known = seen & (depths > 0).all(0)
+            between = (z > 0.99 * depths.min(0)) & (z < 1.01 * depths.max(0))
+            counts[:2] += known.sum(), (known & between & (instances == instance[index]).any(0)).sum()
+            flat = known & flat_here[index] & np.array([fit[id(b)][corner] for corner in corners]).all(0)
+            flat &= (instances == instances[0]).all(0)
+            weights = np.array([(1 - fx) * (1 - fy), fx * (1 - fy), (1 - fx) * fy, fx * fy])
+            depth = 1 / (weights / np.maximum(depths, 1e-6)).sum(0)
+            same = (np.abs(depth / z - 1) < 0.01) & (instances[0] == instance[index])
+            counts[2:] += flat.sum(), (flat & same).sum()
+    return counts[1] / max(counts[0], 1), counts[3] / max(counts[2], 1)
 
 
 def peak_megabytes(arguments: tuple[int, int, tuple[int, int]]) -> float:
@@ -147,7 +152,7 @@ def main(arguments: Arguments) -> None:
     for column in ("seed", "rooms", "seconds", "frames/s", "ms per frame", "rays alone, ms", "ratio"):
         speed.add_column(column, justify="right")
     worth = Table()
-    for column in ("seed", "good views", "least overlap with another frame", "seen from", "agree"):
+    for column in ("seed", "good views", "least overlap with another frame", "seen from", "agree", "agree where flat"):
         worth.add_column(column, justify="right")
     total = 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -168,7 +173,7 @@ def main(arguments: Arguments) -> None:
             np.fill_diagonal(shared, 0)
             facts = (good_views(frames), shared.max(axis=1).min(), standing_points_per_spot(frames))
             same = agreement(frames, tracer, np.random.default_rng(seed))
-            worth.add_row(str(seed), *(f"{fact:.3f}" for fact in facts), f"{same:.5f}")
+            worth.add_row(str(seed), *(f"{fact:.3f}" for fact in facts), *(f"{share:.5f}" for share in same))
     console = Console()
     console.print(speed)
     console.print(f"{arguments.houses * arguments.frames / total:.2f} frames/s over all, everything included")
