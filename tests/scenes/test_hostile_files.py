@@ -1,14 +1,13 @@
 """Whatever the text files hold, the answer is a scene or a LocusError, never anything else."""
 
 import json
-from contextlib import suppress
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import locus
-from locus.errors import LocusError
+from locus.errors import FrameError, LocusError
 from tests.scenes import layouts, room
 
 SHOTS = room.shots(2)
@@ -22,16 +21,20 @@ values = st.recursive(
 )
 
 
-def use(path) -> None:
-    """Open a scene and ask every frame for everything; only LocusErrors may come of it."""
+def check_use(path) -> None:
+    """Open a scene and ask every frame for everything; only LocusErrors may come of it, and a frame's name it."""
     try:
         scene = locus.load_scene(path)
     except LocusError:
         return
     for frame in scene:
+        refusals = []
         for piece in PIECES:
-            with suppress(LocusError):
+            try:
                 getattr(frame, piece)
+            except FrameError as error:
+                refusals.append(str(error))
+        assert all(refusal.startswith(f"frame {frame.name}") for refusal in refusals)
 
 
 @same_folder
@@ -45,7 +48,7 @@ def test_any_value_at_the_top_of_transforms_json(tmp_path, key, value):
     layouts.nerfstudio(tmp_path, SHOTS)
     file = tmp_path / "transforms.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
-    use(tmp_path)
+    check_use(tmp_path)
 
 
 @same_folder
@@ -56,14 +59,14 @@ def test_any_value_in_a_frame_of_transforms_json(tmp_path, key, value):
     content = json.loads(file.read_text())
     content["frames"][0][key] = value
     file.write_text(json.dumps(content))
-    use(tmp_path)
+    check_use(tmp_path)
 
 
 @same_folder
 @given(st.binary(max_size=200))
 def test_any_bytes_as_transforms_json(tmp_path, data):
     (tmp_path / "transforms.json").write_bytes(data)
-    use(tmp_path)
+    check_use(tmp_path)
 
 
 lines = st.lists(st.text("0123456789. -e#nainf/,\n", max_size=40), max_size=6).map("\n".join)
@@ -74,7 +77,7 @@ lines = st.lists(st.text("0123456789. -e#nainf/,\n", max_size=40), max_size=6).m
 def test_any_text_in_a_tum_list(tmp_path, name, text):
     layouts.tum(tmp_path, SHOTS)
     (tmp_path / name).write_text(text)
-    use(tmp_path)
+    check_use(tmp_path)
 
 
 @same_folder
@@ -82,7 +85,7 @@ def test_any_text_in_a_tum_list(tmp_path, name, text):
 def test_any_text_in_a_scannet_file(tmp_path, name, text):
     layouts.scannet(tmp_path, SHOTS)
     (tmp_path / name).write_text(text)
-    use(tmp_path)
+    check_use(tmp_path)
 
 
 @same_folder
@@ -90,10 +93,10 @@ def test_any_text_in_a_scannet_file(tmp_path, name, text):
 def test_any_json_as_point_info_or_camera_parameters(tmp_path, value):
     layouts.taskonomy(tmp_path / "taskonomy", SHOTS)
     next((tmp_path / "taskonomy/point_info").iterdir()).write_text(json.dumps(value))
-    use(tmp_path / "taskonomy")
+    check_use(tmp_path / "taskonomy")
     layouts.replica(tmp_path / "replica", SHOTS)
     (tmp_path / "cam_params.json").write_text(json.dumps(value))
-    use(tmp_path / "replica")
+    check_use(tmp_path / "replica")
 
 
 @same_folder
@@ -107,7 +110,7 @@ def test_any_text_in_matterport_files(tmp_path, text):
         file = root / name
         original[file] = file.read_text()
         file.write_text(original[file] + text)
-        use(root)
+        check_use(root)
         file.write_text(original[file])
 
 
@@ -118,12 +121,12 @@ def test_any_bytes_as_a_colmap_depth_map(tmp_path, data):
     if not root.exists():
         layouts.colmap(root, SHOTS)
     next((root / "stereo/depth_maps").iterdir()).write_bytes(data)
-    use(root)
+    check_use(root)
 
 
 def test_a_colmap_model_that_is_cut_short_is_an_error(tmp_path):
     layouts.colmap(tmp_path, SHOTS)
     (tmp_path / "sparse/0/images.txt").write_text("1 0.5 0.5\n")
-    use(tmp_path)
+    check_use(tmp_path)
     (tmp_path / "sparse/0/cameras.bin").write_bytes(np.arange(20, dtype=np.uint8).tobytes())
-    use(tmp_path)
+    check_use(tmp_path)
