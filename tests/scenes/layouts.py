@@ -199,3 +199,11 @@ def matterport_regions(root: Path) -> None:
     folder.mkdir()
     (folder / "region0.ply").write_text("\n".join(header + body) + "\n")
     whole.unlink()
+
+
+def edit(folder, change) -> None:
+    """Change the JSON of a scene in place."""
+    file = folder / "transforms.json"
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))

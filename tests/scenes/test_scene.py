@@ -9,29 +9,9 @@ from PIL import Image
 
 import locus
 from locus.errors import FrameError, LocusError, SceneError
-from locus.scenes import Convention, Scene, export, inspect, overlap
+from locus.scenes import Convention, Scene, inspect, overlap
 from tests.scenes import layouts, room
-
-
-@pytest.fixture(scope="module")
-def shots():
-    return room.shots()
-
-
-@pytest.fixture
-def folder(tmp_path, shots):
-    root = tmp_path / "room"
-    root.mkdir()
-    layouts.nerfstudio(root, shots)
-    return root
-
-
-def edit(folder, change) -> None:
-    """Change the JSON of a scene in place."""
-    file = folder / "transforms.json"
-    content = json.loads(file.read_text())
-    change(content)
-    file.write_text(json.dumps(content))
+from tests.scenes.layouts import edit
 
 
 def test_a_scene_is_a_sequence_of_frames(folder):
@@ -211,43 +191,6 @@ def test_two_frames_of_one_name_are_a_counted_skip(folder):
     assert scene.skipped == {"000000 (again)": "another frame has the same name"}
 
 
-def test_two_files_that_claim_one_timestamp_are_a_counted_skip(tmp_path, shots):
-    layouts.tum(tmp_path, shots)
-    for name in ("rgb", "depth"):
-        with (tmp_path / f"{name}.txt").open("a") as file:
-            first = "1000.000000" if name == "rgb" else "1000.010000"
-            file.write(f"{first} {name}/other.png\n")
-    scene = locus.load_scene(tmp_path)
-    assert len(scene) == 8
-    assert len(scene.skipped) == 2
-    assert all("claimed by an earlier line" in reason for reason in scene.skipped.values())
-    assert scene[0].image.shape == (60, 80, 3)  # the first line of each, which exists
-
-
-def test_tum_frames_without_depth_or_pose_in_time_are_counted_skips(tmp_path, shots):
-    layouts.tum(tmp_path, shots)
-    lines = (tmp_path / "depth.txt").read_text().splitlines()
-    (tmp_path / "depth.txt").write_text("\n".join(line for line in lines if "1002" not in line))
-    lines = (tmp_path / "groundtruth.txt").read_text().splitlines()
-    (tmp_path / "groundtruth.txt").write_text(
-        "\n".join(line for line in lines if not line.startswith(("1003.995", "1004", "1005")))
-    )
-    scene = locus.load_scene(tmp_path)
-    assert len(scene) == 5
-    assert {name: reason[:8] for name, reason in scene.skipped.items()} == {
-        "1002.000000": "no depth",
-        "1004.000000": "no pose ",
-        "1005.000000": "no pose ",
-    }
-
-
-def test_tum_from_an_unknown_camera_says_what_to_write(tmp_path, shots):
-    layouts.tum(tmp_path, shots)
-    (tmp_path / "calibration.txt").unlink()
-    with pytest.raises(SceneError, match=r"'fx fy cx cy'.*calibration.txt"):
-        locus.load_scene(tmp_path)
-
-
 @pytest.mark.parametrize("mode", ["L", "RGBA", "I;16", "CMYK"])
 def test_images_of_any_kind_become_rgb(folder, mode):
     grey = np.tile(np.arange(80, dtype=np.uint8) * 3, (60, 1))
@@ -299,44 +242,6 @@ def test_reading_options_apply(folder, shots):
         locus.load_scene(folder, depth_scale=0)
 
 
-def test_export_leaves_out_unreadable_frames_and_names_them(folder, tmp_path):
-    scene = locus.load_scene(folder)
-    (folder / "images/000005.png").unlink()
-    (folder / "depth/000006.png").unlink()
-    with pytest.warns(UserWarning, match=r"2 frames.*000005"):
-        export(scene, tmp_path / "out")
-    again = locus.load_scene(tmp_path / "out")
-    assert [frame.name for frame in again] == ["000000", "000001", "000002", "000003", "000004", "000007"]
-    assert not (tmp_path / "out/images/000006.png").exists()
-    with pytest.raises(SceneError, match=r"no frame to write.*000005"):
-        export(scene[5:7], tmp_path / "none")
-
-
-def test_an_interrupted_export_leaves_nothing_behind(folder, tmp_path, monkeypatch):
-    scene = locus.load_scene(folder)
-    original, calls = Image.Image.save, []
-
-    def interrupt(self, *arguments, **options):
-        calls.append(1)
-        if len(calls) == 5:
-            raise KeyboardInterrupt
-        return original(self, *arguments, **options)
-
-    monkeypatch.setattr(Image.Image, "save", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        export(scene, tmp_path / "out")
-    assert [p.name for p in tmp_path.iterdir()] == ["room"]
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(SceneError, match="exists already"):
-        export(scene, tmp_path / "taken")
-
-
-def test_export_refuses_depth_that_sixteen_bits_cannot_hold(folder, tmp_path):
-    scene = locus.load_scene(folder, depth_scale=10)  # up to 400 m
-    with pytest.raises(LocusError, match="16-bit"):
-        export(scene, tmp_path / "out")
-
-
 def test_unreadable_frames_are_counted_and_named_by_inspect_and_overlap(folder):
     (folder / "images/000003.png").write_bytes(b"not an image")
     edit(folder, lambda content: content["frames"][5].update(transform_matrix=[[float("nan")] * 4] * 4))
@@ -359,14 +264,6 @@ def test_a_scene_without_a_readable_frame_is_an_error_that_says_why(folder):
         inspect(locus.load_scene(folder))
 
 
-def test_an_empty_slice_cannot_be_inspected_or_written(folder, tmp_path):
-    nothing = locus.load_scene(folder)[1:1]
-    with pytest.raises(SceneError, match="no frames"):
-        inspect(nothing)
-    with pytest.raises(SceneError, match="no frame"):
-        export(nothing, tmp_path / "out")
-
-
 @pytest.mark.parametrize("option", [{"axes": "blender"}, {"pose": "c2w"}, {"rotation": "yes"}])
 def test_conventions_that_do_not_exist_are_refused(option):
     # Past the type checker that the tests switch on, as a user's own code is.
@@ -382,70 +279,6 @@ def test_palettes_and_bits_are_no_depth(folder, mode):
     Image.open(file).convert("L").convert(mode).save(file)
     with pytest.raises(FrameError, match="one channel of numbers"):
         locus.load_scene(folder)[0].depth  # noqa: B018
-
-
-def test_replica_frames_are_posed_by_their_number_not_their_place(tmp_path, shots):
-    root = tmp_path / "replica"
-    layouts.replica(root, shots)
-    for k in (1, 3):
-        (root / f"results/frame{k:06d}.jpg").unlink()
-    layouts.save(root / "results/frame000099.jpg", shots[0].image)
-    scene = locus.load_scene(root)
-    assert len(scene) == 6
-    np.testing.assert_allclose(scene[1].world_from_camera, shots[2].world_from_camera)
-    assert scene.skipped == {"frame000099": "traj.txt has no line for it"}
-
-
-@pytest.mark.parametrize("factor", [0.8, 2.0])
-def test_scannet_colour_resized_after_its_calibration_is_refused(tmp_path, shots, factor):
-    root = tmp_path / "scannet"
-    layouts.scannet(root, shots[:1])
-    size = (int(room.WIDTH * factor), int(room.HEIGHT * factor))
-    Image.fromarray(shots[0].image).resize(size).save(root / "color/0.jpg")
-    with pytest.raises(FrameError, match="intrinsic_color"):
-        locus.load_scene(root)[0].camera  # noqa: B018
-
-
-def test_colmap_depth_of_two_kinds_is_refused_and_one_kind_sets_the_unit(tmp_path, shots):
-    import shutil
-
-    layouts.colmap(tmp_path, shots)
-    shutil.rmtree(tmp_path / "stereo")
-    (tmp_path / "depth").mkdir()
-    for shot in shots[1:]:
-        np.save(tmp_path / f"depth/{shot.name}.npy", shot.depth.astype(np.float32))
-    scene = locus.load_scene(tmp_path)
-    np.testing.assert_allclose(scene[1].depth, shots[1].depth, rtol=1e-6)
-    with pytest.raises(FrameError, match="missing"):
-        scene[0].depth  # noqa: B018
-    layouts.save_depth(tmp_path / f"depth/{shots[0].name}.png", shots[0].depth, 1000)
-    with pytest.raises(SceneError, match=r"both .png and .npy"):
-        locus.load_scene(tmp_path)
-
-
-def test_a_damaged_binary_colmap_model_is_refused_before_it_is_read(tmp_path, shots):
-    import pycolmap
-
-    layouts.colmap(tmp_path, shots)
-    model = tmp_path / "sparse/0"
-    pycolmap.Reconstruction(str(model)).write_binary(str(model))
-    for file in model.glob("*.txt"):
-        file.unlink()
-    assert len(locus.load_scene(tmp_path)) == len(shots)
-    points = model / "points3D.bin"
-    points.write_bytes((2**59).to_bytes(8, "little") + points.read_bytes()[8:])
-    with pytest.raises(SceneError, match="claims 576460752303423488 entries"):
-        locus.load_scene(tmp_path)
-
-
-def test_matterport_folders_named_in_the_text_stay_inside(tmp_path, shots):
-    layouts.matterport(tmp_path, shots)
-    file = tmp_path / "undistorted_camera_parameters/house.conf"
-    text = file.read_text()
-    for outside in ("../elsewhere", "/etc", ".."):
-        file.write_text(text.replace("undistorted_depth_images", outside))
-        with pytest.raises(SceneError, match="not the name of a folder"):
-            locus.load_scene(tmp_path)
 
 
 def test_unreadable_labels_do_not_hide_sound_geometry(folder, shots):
