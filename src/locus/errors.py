@@ -11,3 +11,7 @@ class SceneError(LocusError):
 
 class FrameError(LocusError):
     """One frame that cannot be used; the rest of its scene may be sound."""
+
+
+class WeightsError(LocusError):
+    """A network's weights that cannot be found or do not fit."""

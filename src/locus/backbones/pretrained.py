@@ -1,0 +1,60 @@
+"""Networks of the transformers library from a local folder in its layout: config.json and weights."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from locus.errors import WeightsError
+
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+
+# Parts that exist in some checkpoints and take no part in patch tokens.
+UNUSED = ("pooler", "mask_token")
+
+
+def configuration(folder: Path) -> Any:
+    """The network's configuration; of a full CLIP, its image half's."""
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise WeightsError(f"{folder} is not a network that transformers can open: {error}") from None
+    return config.vision_config if config.model_type == "clip" else config
+
+
+def normalisation(folder: Path, model_type: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of the pixels the network was trained on."""
+    default = CLIP if model_type.startswith("clip") else IMAGENET
+    stated = folder / "preprocessor_config.json"
+    if not stated.is_file():
+        return default
+    said = json.loads(stated.read_text())
+    return tuple(said.get("image_mean", default[0])), tuple(said.get("image_std", default[1]))
+
+
+def pretrained(model: str, folder: Path, config: Any) -> Any:
+    """The network, frozen, with every weight it needs from the folder."""
+    import transformers
+    from transformers.utils import logging
+
+    options = {"add_pooling_layer": False} if model == "ViTModel" else {}
+    shown, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # it would report the blocks we leave out
+    logging.disable_progress_bar()
+    try:
+        network, told = getattr(transformers, model).from_pretrained(
+            folder, config=config, local_files_only=True, output_loading_info=True, **options
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise WeightsError(f"{folder} does not hold the weights of a {model}: {error}") from None
+    finally:
+        logging.set_verbosity(shown)
+        if bars:
+            logging.enable_progress_bar()
+    missing = sorted(key for key in told["missing_keys"] if not any(part in key for part in UNUSED))
+    if missing:
+        shown_keys = ", ".join(missing[:5])
+        raise WeightsError(f"{folder} lacks {len(missing)} weights of a {model}: {shown_keys}")
+    return network.eval().requires_grad_(False)
