@@ -29,3 +29,11 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def cache_folder() -> Path:
+    """Where LoCUS keeps what it can make or fetch again: $LOCUS_CACHE, or `locus` in the user's cache."""
+    named = os.environ.get("LOCUS_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "locus"

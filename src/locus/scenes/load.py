@@ -40,7 +40,7 @@ def load_scene(
     if not sources:
         reasons = "".join(f"; {name}: {reason}" for name, reason in list(skipped.items())[:3])
         raise SceneError(f"{path} was opened as {scene.format} but has no frames{reasons}")
-    return replace(scene, convention=convention, sources=sources, skipped=skipped)
+    return replace(scene, convention=convention, sources=sources, skipped=skipped, folder=path)
 
 
 def _checked(format: str | None, path: Path) -> str:

@@ -248,6 +248,8 @@ class Scene(Sequence[Frame]):
     classes: Sequence[LabelClass] = field(default=(), repr=False)
     skipped: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Frames left out when the scene was opened, each with the reason."""
+    folder: Path | None = field(default=None, repr=False)
+    """Where it was opened; None for a scene that exists in memory alone."""
 
     def __len__(self) -> int:
         return len(self.sources)
