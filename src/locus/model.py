@@ -148,13 +148,16 @@ class LoCUS(
             digest.update(name.encode() + weight.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        """What was learned, and the name of what was not."""
+    def write(self, folder: Path) -> None:
+        """What was learned, and the name of what was not, for `from_pretrained`; each file whole at any moment."""
         learned = {name: weight.detach().cpu().contiguous() for name, weight in self.head.state_dict().items()}
-        with atomic(save_directory / WEIGHTS) as file:
+        with atomic(folder / WEIGHTS) as file:
             save_file(learned, file)
-        with atomic(save_directory / CONFIG) as file:
+        with atomic(folder / CONFIG) as file:
             file.write_text(json.dumps(self.config, indent=2, sort_keys=True) + "\n")
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        self.write(save_directory)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> "LoCUS":

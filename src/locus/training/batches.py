@@ -1,0 +1,156 @@
+"""What a batch is: overlapping frames of one or several places, and the landmarks drawn from their patches.
+
+A batch depends on the seed and the step alone, so that a resumed run and every process of a run draw the same ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy import ndarray
+from torch import Tensor
+
+from locus.cache import CachedScene
+from locus.objective.sets import squared_distances
+from locus.training.settings import Settings
+
+MIN_OVERLAP = 0.05  # a frame that sees less of the seed frame than this is not drawn with it
+CANDIDATES = 2  # landmarks drawn for each one wanted: some are seen once only
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A place: one cached scene, and the caches of its augmented copies."""
+
+    scenes: Sequence[CachedScene]
+    """The scene as it is first."""
+    usable: Int[ndarray, " k"]
+    """Frames that may be drawn."""
+
+    @property
+    def name(self) -> str:
+        return self.scenes[0].name
+
+    def draw(self, rng: np.random.Generator, count: int) -> Int[ndarray, " drawn"]:
+        """A random frame, and others by their overlap with it."""
+        seed = rng.choice(self.usable)
+        overlap = self.scenes[0].overlap
+        shared = (overlap[seed, self.usable] + overlap[self.usable, seed]) / 2
+        shared = np.where((shared >= MIN_OVERLAP) & (self.usable != seed), shared, 0)
+        others = min(count - 1, int((shared > 0).sum()))
+        drawn = rng.choice(self.usable, others, replace=False, p=shared / shared.sum()) if others else []
+        return np.concatenate([[seed], drawn]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Patches of several frames, frame by frame, those of one grid together."""
+
+    sequences: list[tuple[Float[Tensor, "b tokens d"], tuple[int, int]]]
+    positions: Float[Tensor, "n 3"]
+    environments: Int[Tensor, " n"]
+    frames: Int[Tensor, " n"]
+    landmarks: Int[Tensor, " m"]
+
+    def share(self, rank: int, count: int) -> "Batch":
+        """The part of one of several processes: every `count`-th frame, and the landmarks drawn from those."""
+        sequences, first = [], 0
+        for tokens, grid in self.sequences:
+            mine = [i for i in range(len(tokens)) if (first + i) % count == rank]
+            sequences.append((tokens[mine], grid))
+            first += len(tokens)
+        rows = self.frames % count == rank
+        number = rows.cumsum(0) - 1
+        own = self.landmarks[rows[self.landmarks]]
+        return Batch(sequences, self.positions[rows], self.environments[rows], self.frames[rows], number[own])
+
+    def to(self, device: torch.device) -> "Batch":
+        sequences = [(tokens.to(device), grid) for tokens, grid in self.sequences]
+        rest = (self.positions, self.environments, self.frames, self.landmarks)
+        return Batch(sequences, *(part.to(device) for part in rest))
+
+
+def assemble(
+    drawn: Sequence[tuple[int, Environment, Int[ndarray, " k"], Int[ndarray, " k"]]],
+    settings: Settings,
+    rng: np.random.Generator,
+) -> Batch:
+    """A batch of (number of the place, the place, its frames, which copy of each)."""
+    sequences, positions, environments, frames = [], [], [], []
+    count = 0
+    for number, environment, indices, copies in drawn:
+        scenes = [environment.scenes[copy] for copy in copies]
+        tokens = np.stack([scene.tokens[index] for scene, index in zip(scenes, indices, strict=True)])
+        points = np.stack([scene.points[index] for scene, index in zip(scenes, indices, strict=True)])
+        grid = environment.scenes[0].grid
+        sequences.append((torch.from_numpy(tokens).float(), grid))
+        positions.append(torch.from_numpy(points).reshape(-1, 3))
+        patches = grid[0] * grid[1]
+        environments.append(torch.full((len(indices) * patches,), number))
+        frames.append(torch.arange(count, count + len(indices)).repeat_interleave(patches))
+        count += len(indices)
+    place, environment_of, frame_of = torch.cat(positions), torch.cat(environments), torch.cat(frames)
+    landmarks = draw_landmarks(place, environment_of, frame_of, settings, rng)
+    return Batch(sequences, place, environment_of, frame_of, landmarks)
+
+
+def draw_landmarks(
+    positions: Float[Tensor, "n 3"],
+    environments: Int[Tensor, " n"],
+    frames: Int[Tensor, " n"],
+    settings: Settings,
+    rng: np.random.Generator,
+) -> Int[Tensor, " m"]:
+    """Patches that serve as landmarks: each is seen in another frame too, within the smallest radius.
+
+    Uniformly over all patches (paper, "Sampling positions"); or uniformly in the visible volume, where a landmark is
+    the patch nearest to the point drawn, if that lies within the radius: most points are in the empty air.
+    """
+    known = torch.isfinite(positions).all(dim=1).nonzero()[:, 0].numpy()
+    if not len(known):
+        return torch.zeros(0, dtype=torch.int64)
+    radius = min(settings.radii)
+    wanted = CANDIDATES * settings.landmarks
+    if settings.sampling == "patches":
+        candidates = rng.choice(known, min(wanted, len(known)), replace=False)
+    else:
+        candidates = _near_points_in_space(positions[known].numpy(), known, wanted, radius, rng)
+    chosen = torch.from_numpy(candidates)
+    squared = squared_distances(positions.T, positions[chosen].T.contiguous())
+    apart = (frames[:, None] != frames[chosen]) & (environments[:, None] == environments[chosen])
+    seen_again = ((squared <= radius**2) & apart).any(dim=0)
+    return chosen[seen_again][: settings.landmarks]
+
+
+def _near_points_in_space(
+    points: Float[ndarray, "n 3"], patches: Int[ndarray, " n"], count: int, radius: float, rng: np.random.Generator
+) -> Int[ndarray, " m"]:
+    from scipy.spatial import cKDTree
+
+    drawn = rng.uniform(points.min(axis=0), points.max(axis=0), (count, 3))
+    distance, nearest = cKDTree(points).query(drawn, distance_upper_bound=radius)
+    return np.unique(patches[nearest[np.isfinite(distance)]])
+
+
+class Sampler:
+    """Batches of a run, by step."""
+
+    def __init__(self, environments: Sequence[Environment], settings: Settings) -> None:
+        self.environments = list(environments)
+        self.settings = settings
+
+    def batch(self, step: int, stream: int = 0) -> Batch:
+        """The batch of a step; another stream gives other batches, for what is no part of training."""
+        rng = np.random.default_rng([self.settings.seed, stream, step])
+        places = min(self.settings.environments_per_batch, len(self.environments))
+        shares = np.full(places, self.settings.frames // places)
+        shares[: self.settings.frames % places] += 1
+        drawn = []
+        for number, share in zip(rng.choice(len(self.environments), places, replace=False), shares, strict=True):
+            environment = self.environments[number]
+            frames = environment.draw(rng, int(share))
+            copies = rng.integers(len(environment.scenes), size=len(frames))
+            drawn.append((int(number), environment, frames, copies))
+        return assemble(drawn, self.settings, rng)

@@ -1,0 +1,107 @@
+"""A run's folder: what it was told, what it measured, what it learned. Every file is whole at any moment."""
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from locus.files import atomic
+from locus.training.settings import Settings, TrainingError
+
+SETTINGS, METRICS, LAST, BEST = "training.json", "metrics.jsonl", "checkpoints/last.pt", "checkpoints/best.pt"
+# A run may be told to go on for longer or to look more often; anything else makes it another run.
+MAY_CHANGE = ("steps", "validate_every", "checkpoint_every")
+
+
+@dataclass
+class State:
+    """All that a run needs to go on as if it had not stopped; batches and noise follow from seed and step."""
+
+    step: int
+    head: Mapping[str, Tensor]
+    optimizer: Mapping[str, Any]
+    best: float
+    skipped: int
+
+
+def save_state(state: State, path: Path) -> None:
+    with atomic(path) as file:
+        torch.save(vars(state), file)
+
+
+def load_state(path: Path) -> State:
+    try:
+        return State(**torch.load(path, map_location="cpu", weights_only=True))
+    except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, OSError) as error:
+        raise TrainingError(f"the checkpoint {path} cannot be read ({error}); delete it to begin again") from None
+
+
+def provenance(settings: Settings, head: nn.Module, sources: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was made from, so that it can be made again."""
+    packages = ("locus-features", "torch", "transformers", "numpy", "safetensors")
+    return {
+        "settings": asdict(settings),
+        "learned parameters": sum(weight.numel() for weight in head.parameters()),
+        "versions": {package: metadata.version(package) for package in packages},
+        **sources,
+    }
+
+
+def begin(folder: Path, described: dict[str, Any]) -> State | None:
+    """Make the run's folder, or find where it stopped; another run's folder is refused."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / SETTINGS
+    if file.is_file():
+        check_same(folder, json.loads(file.read_text()), described)
+    elif any(folder.iterdir()):
+        raise TrainingError(f"{folder} holds other things than a run; name a new folder with --out")
+    with atomic(file) as temporary:
+        temporary.write_text(json.dumps(described, indent=1) + "\n")
+    if not (folder / LAST).is_file():
+        return None
+    state = load_state(folder / LAST)
+    keep_metrics(folder / METRICS, state.step)
+    return state
+
+
+def check_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    now = json.loads(json.dumps(now))  # tuples become lists, as in the file
+    changed = [
+        f"{key} was {before['settings'].get(key)} and is {value}"
+        for key, value in now["settings"].items()
+        if key not in MAY_CHANGE and before["settings"].get(key) != value
+    ]
+    changed += [f"{key} changed" for key in now if key not in ("settings", "versions") and before.get(key) != now[key]]
+    if changed:
+        raise TrainingError(f"{folder} holds a run of other settings ({'; '.join(changed)}); name a new folder")
+
+
+def append_metrics(path: Path, row: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Rows so far. A last line cut short by a crash is left out."""
+    if not path.is_file():
+        return []
+    rows = []
+    for line in path.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def keep_metrics(path: Path, step: int) -> None:
+    """Drop what was measured after the checkpoint that the run goes on from: it will be measured again."""
+    rows = [row for row in read_metrics(path) if row["step"] <= step]
+    with atomic(path) as file:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,0 +1,209 @@
+"""The loop: draw a batch, rank it, step; validate on places never trained on; checkpoint; go on where it stopped."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from locus.heads import start_from_pca
+from locus.model import LoCUS
+from locus.objective import RetrievalObjective, mean_embeddings, retrieval_sets
+from locus.training.baselines import pca_features, sample_rows
+from locus.training.batches import Batch, Environment, Sampler
+from locus.training.checkpoints import BEST, LAST, METRICS, State, append_metrics, save_state
+from locus.training.processes import Processes
+from locus.training.settings import Settings, TrainingError
+from locus.training.validation import Features, fixed_batches, mean, precision
+
+AHEAD = 3  # batches assembled before they are needed
+PERSISTENT = 50  # batches in a row without a landmark: these scenes cannot teach anything
+TRAIN_PLACES = 4  # so many of the training places are measured beside the unseen ones
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a watcher is told after each step."""
+
+    step: int
+    loss: float
+    waited: float
+    """Share of the step's time spent waiting for its batch."""
+    metrics: dict[str, Any] | None
+    """Of a validation, if there was one."""
+
+
+class Trainer:
+    """One run. `run` yields after every step, so that whoever drives it can show it or stop it."""
+
+    def __init__(
+        self,
+        model: LoCUS,
+        train: Sequence[Environment],
+        unseen: Sequence[Environment],
+        settings: Settings,
+        folder: Path,
+        processes: Processes | None = None,
+    ) -> None:
+        self.model, self.settings, self.folder = model, settings, folder
+        self.processes = processes or Processes()
+        self.device = model.backbone.mean.device
+        self.sampler = Sampler(train, settings)
+        self.seen_batches = fixed_batches(train[:TRAIN_PLACES], settings, per_place=1)
+        self.unseen_batches = fixed_batches(unseen, settings)
+        self.unseen_names = [environment.name for environment in unseen]
+        if not self.unseen_batches:
+            raise TrainingError("no patch of the validation scenes is seen in two frames; there is nothing to measure")
+        self.objective = RetrievalObjective(
+            settings.radii, settings.kappa, settings.tau, settings.exclude_same_frame, group=self.processes.group
+        )
+        self.optimizer = torch.optim.AdamW(model.head.parameters(), weight_decay=settings.weight_decay)
+        self.step, self.best, self.skipped = 0, -math.inf, 0
+        model.train()
+
+    def start(self, state: State | None) -> None:
+        """Go on from a checkpoint, or begin: the last linear map from whitened PCA, and measure the baselines."""
+        if state is not None:
+            self.model.head.load_state_dict(dict(state.head))
+            self.optimizer.load_state_dict(dict(state.optimizer))
+            self.step, self.best, self.skipped = state.step, state.best, state.skipped
+            return
+        torch.manual_seed(self.settings.seed)
+        rows = sample_rows(self.model, self.sampler, self.device)
+        baselines = {}
+        for name, whiten in (("pca", False), ("whitened pca", True)):
+            baselines[name] = self._measured(pca_features(self.model, rows, whiten))
+        if self.settings.head != "paper":
+            start_from_pca(self.model.head, rows, min(self.settings.dimension, *rows.shape))
+        self._checkpoint(self._validate() | {"baselines": baselines})
+
+    def run(self) -> Iterator[Step]:
+        """Steps to the end of the run."""
+        settings, empty = self.settings, 0
+        losses: list[float] = []
+        with ThreadPoolExecutor(1) as pool:
+            coming = deque(pool.submit(self.sampler.batch, self.step + i) for i in range(AHEAD))
+            while self.step < settings.steps:
+                began = time.perf_counter()
+                batch = coming.popleft().result()
+                waited = time.perf_counter() - began
+                coming.append(pool.submit(self.sampler.batch, self.step + AHEAD))
+                if len(batch.landmarks):
+                    losses.append(self._learn(batch))
+                    empty = 0
+                else:
+                    self.skipped, empty = self.skipped + 1, empty + 1
+                    if empty == PERSISTENT:
+                        raise TrainingError(
+                            f"{PERSISTENT} batches in a row have no patch that is seen again within "
+                            f"{min(settings.radii):g} m in another frame: do the frames overlap? see `locus inspect`"
+                        )
+                self.step += 1
+                metrics = None
+                if self.step % settings.validate_every == 0 or self.step == settings.steps:
+                    metrics = self._validate() | {"loss": float(np.mean(losses)) if losses else None}
+                    losses = []
+                if metrics or self.step % settings.checkpoint_every == 0:
+                    self._checkpoint(metrics)
+                share = waited / (time.perf_counter() - began)
+                yield Step(self.step, losses[-1] if losses else math.nan, share, metrics)
+
+    def stop(self) -> None:
+        """Save where the run is, to go on from there."""
+        self._checkpoint(None)
+
+    def _learn(self, batch: Batch) -> float:
+        """One step. The loss is 1 - V-Smooth-AP, mean over scales."""
+        settings = self.settings
+        batch = batch.share(self.processes.rank, self.processes.count).to(self.device)
+        features = self._features(batch)
+        place = (batch.positions, batch.environments, batch.frames, batch.landmarks)
+        value = self.objective(features, *place, self._embeddings(features, batch))
+        loss = 1 - value.mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.processes.sum_gradients(self.model.head.parameters())
+        norm = torch.nn.utils.clip_grad_norm_(self.model.head.parameters(), settings.clip)
+        if not (torch.isfinite(loss) and torch.isfinite(norm)):
+            raise TrainingError(
+                f"step {self.step + 1}: the loss is {float(loss)} and its gradient {float(norm)}; the last good "
+                f"checkpoint, {self.folder / LAST}, is kept; try a lower --learning-rate"
+            )
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.rate(self.step)
+        self.optimizer.step()
+        return float(loss)
+
+    def _features(self, batch: Batch) -> Float[Tensor, "scales n c"]:
+        """Features of all patches of a batch."""
+        maps = []
+        seed = np.random.SeedSequence([self.settings.seed, self.step, self.processes.rank]).generate_state(1)
+        noise = torch.Generator(self.device).manual_seed(int(seed[0]))
+        for tokens, grid in batch.sequences:
+            if self.settings.token_noise:
+                random = torch.randn(tokens.shape, generator=noise, device=self.device)
+                tokens = tokens + self.settings.token_noise * tokens.std() * random
+            maps.append(self.model.head_features(tokens, grid).flatten(1, 3))
+        return torch.cat(maps, dim=1)
+
+    def _embeddings(self, features: Float[Tensor, "scales n c"], batch: Batch) -> Float[Tensor, "scales m c"] | None:
+        """Landmarks' embeddings, where they are not the features of their own patches."""
+        if self.settings.embedding == "patch":
+            return None
+        if self.processes.group is not None:
+            raise TrainingError("--embedding mean works in one process only")
+        means = []
+        for scale, radius in zip(features, self.settings.radii, strict=True):
+            geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks)
+            positive, _ = retrieval_sets(*geometry, radius, 1.0)
+            means.append(mean_embeddings(scale, positive, batch.landmarks))
+        return torch.stack(means)
+
+    def _measured(self, features: Features) -> dict[str, Any]:
+        """AP on the unseen places, in all and one by one."""
+        by_place = precision(features, self.unseen_batches, self.settings)
+        average = mean(by_place)
+        return {
+            "all pairs": average.all_pairs,
+            "cross-view": average.cross_view,
+            "places": {self.unseen_names[number]: each.cross_view for number, each in by_place.items()},
+        }
+
+    def _validate(self) -> dict[str, Any]:
+        """AP now, on unseen and on training places. In the first process only; the others wait at the next step."""
+        if not self.processes.first:
+            return {}
+        self.model.eval()
+        unseen = self._measured(self.model.head_features)
+        seen = mean(precision(self.model.head_features, self.seen_batches, self.settings))
+        self.model.train()
+        return {
+            "step": self.step,
+            "unseen": unseen,
+            "train": {"all pairs": seen.all_pairs, "cross-view": seen.cross_view},
+            "learning rate": self.settings.rate(self.step),
+            "skipped": self.skipped,
+        }
+
+    def _checkpoint(self, metrics: dict[str, Any] | None) -> None:
+        """Write what was measured and where the run is; the best model so far by cross-view AP on unseen places."""
+        if not self.processes.first:
+            return
+        better = metrics is not None and metrics["unseen"]["cross-view"] > self.best
+        if better:
+            self.best = metrics["unseen"]["cross-view"]
+        state = State(self.step, self.model.head.state_dict(), self.optimizer.state_dict(), self.best, self.skipped)
+        if metrics:
+            append_metrics(self.folder / METRICS, metrics)
+        if better:
+            save_state(state, self.folder / BEST)
+            self.model.write(self.folder)
+        save_state(state, self.folder / LAST)

@@ -1,0 +1,98 @@
+"""Scenes as places to train on: paths, globs and list files in; cached environments out."""
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from locus.backbones import Backbone
+from locus.cache import CachedScene, cache_bytes, cache_scene
+from locus.scenes import Scene, load_scene
+from locus.training.batches import Environment
+from locus.training.settings import Settings, TrainingError
+
+HELD_OUT = 0.25  # share of a single scene's extent kept for validation
+
+
+def find_scenes(given: Sequence[str | Path]) -> list[Path]:
+    """Folders of scenes: paths as they are, globs expanded, and the lines of `.txt` lists, relative to the list."""
+    found: list[Path] = []
+    for each in given:
+        path = Path(each)
+        if path.suffix == ".txt" and path.is_file():
+            lines = [line.strip() for line in path.read_text().splitlines()]
+            found += [path.parent / line for line in lines if line and not line.startswith("#")]
+        elif path.exists():
+            found.append(path)
+        else:
+            matches = sorted(glob.glob(str(each)))
+            if not matches:
+                raise TrainingError(f"{each} is no scene, no list of scenes, and matches nothing")
+            found += [Path(match) for match in matches if Path(match).is_dir()]
+    return list(dict.fromkeys(found))
+
+
+def open_scenes(paths: Sequence[Path]) -> list[Scene]:
+    """Scenes under their environments' names; two of one name would be taken for one place."""
+    scenes = [load_scene(path) for path in paths]
+    names: dict[str, Path | None] = {}
+    for scene in scenes:
+        if scene.name in names:
+            raise TrainingError(
+                f"two scenes are called {scene.name}: {names[scene.name]} and {scene.folder}; rename one"
+            )
+        names[scene.name] = scene.folder
+    return scenes
+
+
+def environments(
+    scenes: Sequence[Scene], backbone: Backbone, settings: Settings, folder: Path | None, *, progress: bool
+) -> list[Environment]:
+    places = []
+    for scene in scenes:
+        cached = cache_scene(scene, backbone, settings.resolution, folder=folder, progress=progress)
+        check(cached, settings)
+        places.append(Environment([cached], np.flatnonzero(_has_points(cached))))
+    return places
+
+
+def estimate(scenes: Sequence[Scene], backbone: Backbone, settings: Settings) -> int:
+    """Bytes of cache that all scenes take together."""
+    return sum(cache_bytes(scene, backbone, settings.resolution) for scene in scenes)
+
+
+def check(cached: CachedScene, settings: Settings) -> None:
+    """Refuse what cannot teach anything, and say why."""
+    points = cached.points[np.isfinite(cached.points).all(axis=-1)]
+    if not len(points):
+        raise TrainingError(f"{cached.name} has no patch with valid depth; see `locus inspect`")
+    extent = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
+    if max(settings.radii) >= extent / 2:
+        raise TrainingError(
+            f"a radius of {max(settings.radii):g} m is too large for {cached.name}, which is {extent:.2g} m across: "
+            "nearly everything would be the same spot"
+        )
+
+
+def split_by_space(environment: Environment) -> tuple[Environment, Environment]:
+    """One place as two: frames that look at one end of it are kept for validation.
+
+    Neighbouring frames see the same things, so a split by time or at random would test on what was trained on. Frames
+    are ordered by where they look, along the place's longest direction.
+    """
+    cached = environment.scenes[0]
+    centres = np.array([np.nanmedian(cached.points[i].reshape(-1, 3), axis=0) for i in environment.usable])
+    centred = centres - centres.mean(axis=0)
+    longest = np.linalg.svd(centred, full_matrices=False)[2][0]
+    order = environment.usable[np.argsort(centred @ longest)]
+    held_out = round(HELD_OUT * len(order))
+    if held_out < 4 or len(order) - held_out < 4:
+        raise TrainingError(f"{environment.name} has {len(order)} usable frames, too few to split; name --val scenes")
+    return Environment(environment.scenes, np.sort(order[:-held_out])), Environment(
+        environment.scenes, np.sort(order[-held_out:])
+    )
+
+
+def _has_points(cached: CachedScene) -> np.ndarray:
+    return np.isfinite(cached.points).all(axis=-1).any(axis=(1, 2))

@@ -1,0 +1,111 @@
+"""What a training run can be told; a field's text is its --help."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from locus.errors import LocusError
+from locus.heads import HeadKind
+
+
+class TrainingError(LocusError):
+    """A run that cannot start or go on."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train. The defaults are what transferred best to unseen places (docs/training.md)."""
+
+    backbone: str = "dinov2-small"
+    """The frozen network: a name of `locus weights list`, a Hugging Face id, or a folder."""
+    layer: int | None = 7
+    """Blocks of the backbone that stay frozen; their output is cached."""
+    norm: bool | None = None
+    """Apply the backbone's final norm to its tokens. By default only after its last block."""
+    head: HeadKind = "blocks"
+    """What learns: the backbone's next blocks, the paper's head, a linear map, or PCA with a learned correction."""
+    blocks: int = 2
+    """How many pretrained blocks learn, with --head blocks."""
+    dimension: int = 64
+    """Length of a feature."""
+    resolution: int | None = 252
+    """Pixels of an image's shorter side before it is cut into patches. By default as it is."""
+    radii: tuple[float, ...] = (0.2,)
+    """Metres within which two points are the same spot; several give one scale each."""
+    kappa: float = 50.0
+    """Patches further than this many radii from a landmark are "don't care"."""
+    tau: float = 0.01
+    """Temperature of the smooth ranking."""
+    exclude_same_frame: bool = True
+    """Leave pairs within one frame, which are easy and dominate, out of the ranking."""
+    frames: int = 16
+    """Frames in a batch: a random one, and others drawn by how much they overlap it."""
+    environments_per_batch: int = 1
+    """Places those frames are from, in equal shares."""
+    landmarks: int = 512
+    """Landmarks drawn for a batch."""
+    sampling: Literal["patches", "space"] = "patches"
+    """Draw landmarks uniformly from all patches seen in two frames, or uniformly in the visible volume."""
+    embedding: Literal["patch", "mean"] = "patch"
+    """A landmark's embedding: the feature of its patch, or the mean feature of its positives."""
+    copies: int = 0
+    """Augmented copies (cropped, recoloured) of every frame in the cache, drawn as often as the frame itself."""
+    token_noise: float = 0.0
+    """Gaussian noise on cached tokens while training, in standard deviations of theirs."""
+    steps: int = 2000
+    """Optimiser steps."""
+    learning_rate: float = 1e-4
+    schedule: Literal["cosine", "constant"] = "cosine"
+    """How the learning rate goes on after the warm-up."""
+    warmup: int = 50
+    """Steps over which the learning rate rises to its value."""
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    """Largest norm of the gradient; longer ones are shortened to it."""
+    seed: int = 0
+    """Same seed, same machine, same result."""
+    validate_every: int = 100
+    """Steps between validations; checkpoints are written then too."""
+    checkpoint_every: int = 100
+    """Steps between checkpoints."""
+
+    def __post_init__(self) -> None:
+        for name in ("frames", "environments_per_batch", "landmarks", "steps", "validate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise TrainingError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
+        if self.frames < 2 * self.environments_per_batch:
+            raise TrainingError(
+                f"{self.frames} frames of {self.environments_per_batch} places leave fewer than two frames a place"
+            )
+        if not self.radii or not all(0 < radius < math.inf for radius in self.radii):
+            raise TrainingError(f"radii are positive numbers of metres, not {self.radii}")
+        if self.learning_rate <= 0 or not math.isfinite(self.learning_rate):
+            raise TrainingError(f"the learning rate must be positive, not {self.learning_rate}")
+        if self.head == "identity":
+            raise TrainingError("the head `identity` has nothing to learn")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        rising = min(1.0, (step + 1) / max(self.warmup, 1))
+        if self.schedule == "constant":
+            return self.learning_rate * rising
+        done = max(0.0, (step - self.warmup) / max(self.steps - self.warmup, 1))
+        return self.learning_rate * rising * (0.5 + 0.5 * math.cos(math.pi * min(done, 1.0)))
+
+
+DEFAULT = Settings()
+# The paper: DINO ViT-B/8 after block 11, its head, every pair ranked. κ is from the authors' code (10 m at 0.2 m).
+PAPER = replace(
+    DEFAULT,
+    backbone="dino-vitb8",
+    layer=11,
+    head="paper",
+    resolution=None,
+    exclude_same_frame=False,
+    schedule="constant",
+    warmup=0,
+    learning_rate=1e-4,
+)
+# As published: another learning rate, and 64 landmarks.
+OFFICIAL = replace(PAPER, learning_rate=1e-3, landmarks=64)
+PRESETS = {"default": DEFAULT, "paper": PAPER, "official": OFFICIAL}

@@ -1,0 +1,63 @@
+"""Exact AP on fixed batches of places: of the model, and of the untrained backbone reduced by PCA."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from locus.objective import average_precision, retrieval_sets
+from locus.training.batches import Batch, Environment, assemble
+from locus.training.settings import Settings
+
+LANDMARKS = 256  # AP of this many landmarks a batch; every patch is ranked
+
+Features = Callable[[Float[Tensor, "b tokens d"], tuple[int, int]], Float[Tensor, "scales b rows columns c"]]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Exact AP, mean over batches, places and scales."""
+
+    all_pairs: float
+    cross_view: float
+    """Pairs within one frame left out."""
+
+
+def fixed_batches(environments: Sequence[Environment], settings: Settings, per_place: int = 2) -> list[Batch]:
+    """Batches that are the same in every validation, and in every run with these settings."""
+    settings = replace(settings, landmarks=LANDMARKS, sampling="patches")
+    batches = []
+    for number, environment in enumerate(environments):
+        for index in range(per_place):
+            rng = np.random.default_rng([20231, number, index])
+            frames = environment.draw(rng, settings.frames)
+            batches.append(assemble([(number, environment, frames, np.zeros_like(frames))], settings, rng))
+    return [batch for batch in batches if len(batch.landmarks)]
+
+
+@torch.no_grad()
+def precision(features: Features, batches: Sequence[Batch], settings: Settings) -> dict[int, Precision]:
+    """AP by place."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for batch in batches:
+        maps = torch.cat([features(*sequence).flatten(1, 3) for sequence in batch.sequences], dim=1)
+        number = int(batch.environments[0])
+        for scale, radius in enumerate(settings.radii):
+            rows = maps[min(scale, len(maps) - 1)]
+            scores = rows @ rows[batch.landmarks].T
+            geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks, radius, settings.kappa)
+            positive, universe = retrieval_sets(*geometry)
+            apart = batch.frames[:, None] != batch.frames[batch.landmarks]
+            both = average_precision(scores, positive, universe)
+            cross = average_precision(scores, positive & apart, universe & apart)
+            found.setdefault(number, []).append((float(both), float(cross)))
+    return {number: Precision(*np.mean(values, axis=0).tolist()) for number, values in found.items()}
+
+
+def mean(precisions: dict[int, Precision]) -> Precision:
+    """Over places, each counted once."""
+    values = np.mean([(each.all_pairs, each.cross_view) for each in precisions.values()], axis=0)
+    return Precision(*values.tolist())
