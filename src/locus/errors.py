@@ -11,3 +11,7 @@ class SceneError(LocusError):
 
 class FrameError(LocusError):
     """One frame that cannot be used; the rest of its scene may be sound."""
+
+
+class WeightsError(LocusError):
+    """Weights of a network that cannot be had, or a weight file that cannot be read."""
