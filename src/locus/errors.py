@@ -14,4 +14,4 @@ class FrameError(LocusError):
 
 
 class WeightsError(LocusError):
-    """A network's weights that cannot be found or do not fit."""
+    """Weights of a network that cannot be had, or a weight file that cannot be read."""

@@ -8,9 +8,6 @@ from locus.errors import WeightsError
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -24,11 +21,6 @@ class Variant:
     """What its transformers configuration says beyond the defaults."""
     licence: str
     """The licence its weights are under."""
-
-    @property
-    def pixel_mean_and_deviation(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The mean and standard deviation of the red, green and blue it was trained with, for values in [0, 1]."""
-        return CLIP if self.model_type == "clip_vision_model" else IMAGENET
 
 
 def _size(width: int, layers: int, heads: int) -> dict[str, Any]:

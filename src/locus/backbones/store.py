@@ -1,0 +1,112 @@
+"""LoCUS's own store of weights: one folder per network in transformers' layout, with a note of where it came from."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from locus.backbones.variants import VARIANTS, configuration
+from locus.errors import WeightsError
+
+WEIGHTS = "model.safetensors"
+SOURCE = "source.json"
+
+
+def store_folder() -> Path:
+    """Where the store is: $LOCUS_CACHE/weights, by default ~/.cache/locus/weights."""
+    return Path(os.environ.get("LOCUS_CACHE") or Path.home() / ".cache" / "locus").expanduser() / "weights"
+
+
+def store(name: str, tensors: Mapping[str, Tensor], source: Mapping[str, Any]) -> Path:
+    """Keep a known network's weights, named as transformers names them on disk; replaces what was there.
+
+    Args:
+        name: A name of `VARIANTS`.
+        tensors: All tensors of the network.
+        source: Where they came from; kept beside them in source.json.
+    """
+    from safetensors.torch import save_file
+
+    config = configuration(name)
+    home = store_folder()
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as temporary:
+        new = Path(temporary) / name
+        new.mkdir()
+        config.to_json_file(new / "config.json")
+        save_file(dict(tensors), new / WEIGHTS, metadata={"format": "pt"})
+        stored = {"bytes": (new / WEIGHTS).stat().st_size, "sha256": sha256(new / WEIGHTS)}
+        note = {"name": name, "licence": VARIANTS[name].licence, **source, WEIGHTS: stored}
+        (new / SOURCE).write_text(json.dumps(note, indent=2, ensure_ascii=False) + "\n")
+        _put_in_place(new, home / name)
+    return home / name
+
+
+def stored(name: str) -> Path | None:
+    """The store's folder of a network, None if it has none; an error if the folder is damaged."""
+    folder = store_folder() / name
+    if not folder.is_dir():
+        return None
+    weights = folder / WEIGHTS
+    expected = source(folder).get(WEIGHTS, {}).get("bytes")
+    if not (folder / "config.json").is_file() or not weights.is_file() or weights.stat().st_size != expected:
+        raise _damaged(folder)
+    return folder
+
+
+def verify(name: str) -> bool:
+    """Whether a network's stored weights are, byte for byte, those that were stored."""
+    try:
+        folder = stored(name)
+    except WeightsError:
+        return False
+    return folder is not None and sha256(folder / WEIGHTS) == source(folder)[WEIGHTS].get("sha256")
+
+
+def discard(name: str) -> None:
+    """Remove a network from the store."""
+    shutil.rmtree(store_folder() / name, ignore_errors=True)
+
+
+def source(folder: Path) -> dict[str, Any]:
+    """What source.json of a stored network says."""
+    try:
+        note = json.loads((folder / SOURCE).read_text())
+        return note if isinstance(note.get(WEIGHTS), dict) else {}
+    except (OSError, ValueError, AttributeError):
+        raise _damaged(folder) from None
+
+
+def sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _put_in_place(new: Path, folder: Path) -> None:
+    """Rename, which is all or nothing. Where two processes do so at once, each puts a whole folder; the last stays."""
+    for turn in range(100):
+        try:
+            new.rename(folder)
+            return
+        except OSError:
+            if not folder.is_dir():
+                raise
+        try:
+            folder.rename(new.parent / f"old-{turn}")
+        except FileNotFoundError:
+            continue  # the other process moved it first
+    raise WeightsError(f"{folder} is being written by another process all the time; try again")
+
+
+def _damaged(folder: Path) -> WeightsError:
+    again = f"get it again with `locus weights fetch {folder.name}`, or import it again"
+    return WeightsError(f"the stored weights in {folder} are cut short or incomplete; {again}")
