@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +119,7 @@ def _open(place: Path, name: str, fingerprint: str) -> CachedScene:
 
 
 def _write(
-    scene: Scene, backbone: Backbone, resolution: int | None, place: Path, key: dict[str, object], progress: bool
+    scene: Scene, backbone: Backbone, resolution: int | None, place: Path, key: Mapping[str, object], progress: bool
 ) -> None:
     """Compute into a temporary folder that gets its name when whole."""
     camera = _camera(scene)

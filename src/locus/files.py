@@ -32,8 +32,5 @@ def _umask() -> int:
 
 
 def cache_folder() -> Path:
-    """Where LoCUS keeps what it can make or fetch again: $LOCUS_CACHE, or `locus` in the user's cache."""
-    named = os.environ.get("LOCUS_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "locus"
+    """Where LoCUS keeps what it can make or fetch again: $LOCUS_CACHE, by default ~/.cache/locus."""
+    return Path(os.environ.get("LOCUS_CACHE") or Path.home() / ".cache" / "locus").expanduser()

@@ -77,7 +77,7 @@ class LoCUS(
         self.resolution = resolution
         scales = len(self.radii)
         self.head = build(head, backbone, dimension, scales, blocks=blocks, attention_scale=attention_scale)
-        self.config = {
+        self.config: dict[str, Any] = {
             "backbone": backbone.name,
             "backbone_fingerprint": backbone.fingerprint,
             "layer": backbone.layer,

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from locus.backbones.variants import VARIANTS, configuration
 from locus.errors import WeightsError
+from locus.files import cache_folder
 
 WEIGHTS = "model.safetensors"
 SOURCE = "source.json"
@@ -20,7 +20,7 @@ SOURCE = "source.json"
 
 def store_folder() -> Path:
     """Where the store is: $LOCUS_CACHE/weights, by default ~/.cache/locus/weights."""
-    return Path(os.environ.get("LOCUS_CACHE") or Path.home() / ".cache" / "locus").expanduser() / "weights"
+    return cache_folder() / "weights"
 
 
 def store(name: str, tensors: Mapping[str, Tensor], source: Mapping[str, Any]) -> Path:

@@ -17,7 +17,7 @@ def embedded(model: LoCUS, sequence: Float[Tensor, "b n d"], grid: tuple[int, in
     """What PCA is fitted to: the input of the head's last map, or of the paper's head, which starts at random."""
     if model.config["head"] == "paper":
         return sequence[:, model.backbone.prefix :]
-    return model.head.embed(sequence, grid)
+    return model.head.embed(sequence, grid)  # ty: ignore[call-non-callable]
 
 
 @torch.no_grad()
@@ -35,7 +35,7 @@ def sample_rows(model: LoCUS, sampler: Sampler, device: torch.device) -> Float[T
 
 def pca_features(model: LoCUS, rows: Float[Tensor, "n d"], whiten: bool) -> Features:
     """Features of the untrained backbone: unit-length principal components."""
-    components = principal_components(rows, min(int(model.config["dimension"]), *rows.shape), whiten=whiten)
+    components = principal_components(rows, min(model.dimension, *rows.shape), whiten=whiten)
 
     def features(sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "1 b rows columns c"]:
         reduced = components(embedded(model, sequence, grid))

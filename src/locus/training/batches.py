@@ -127,10 +127,10 @@ def draw_landmarks(
 def _near_points_in_space(
     points: Float[ndarray, "n 3"], patches: Int[ndarray, " n"], count: int, radius: float, rng: np.random.Generator
 ) -> Int[ndarray, " m"]:
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     drawn = rng.uniform(points.min(axis=0), points.max(axis=0), (count, 3))
-    distance, nearest = cKDTree(points).query(drawn, distance_upper_bound=radius)
+    distance, nearest = KDTree(points).query(drawn, distance_upper_bound=radius)
     return np.unique(patches[nearest[np.isfinite(distance)]])
 
 

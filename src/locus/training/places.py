@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool
+from numpy import ndarray
 
 from locus.backbones import Backbone
 from locus.cache import CachedScene, cache_bytes, cache_scene
@@ -26,7 +28,7 @@ def find_scenes(given: Sequence[str | Path]) -> list[Path]:
         elif path.exists():
             found.append(path)
         else:
-            matches = sorted(glob.glob(str(each)))
+            matches = sorted(glob.glob(str(each)))  # noqa: PTH207  a pattern may be absolute
             if not matches:
                 raise TrainingError(f"{each} is no scene, no list of scenes, and matches nothing")
             found += [Path(match) for match in matches if Path(match).is_dir()]
@@ -39,9 +41,7 @@ def open_scenes(paths: Sequence[Path]) -> list[Scene]:
     names: dict[str, Path | None] = {}
     for scene in scenes:
         if scene.name in names:
-            raise TrainingError(
-                f"two scenes are called {scene.name}: {names[scene.name]} and {scene.folder}; rename one"
-            )
+            raise TrainingError(f"{names[scene.name]} and {scene.folder} have the same name; rename one")
         names[scene.name] = scene.folder
     return scenes
 
@@ -94,5 +94,5 @@ def split_by_space(environment: Environment) -> tuple[Environment, Environment]:
     )
 
 
-def _has_points(cached: CachedScene) -> np.ndarray:
-    return np.isfinite(cached.points).all(axis=-1).any(axis=(1, 2))
+def _has_points(cached: CachedScene) -> Bool[ndarray, " frames"]:
+    return np.any(np.isfinite(cached.points.reshape(len(cached.points), -1)), axis=1)
