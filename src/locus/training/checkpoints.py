@@ -53,8 +53,8 @@ def provenance(settings: Settings, head: nn.Module, sources: Mapping[str, Any]) 
     }
 
 
-def begin(folder: Path, described: dict[str, Any]) -> State | None:
-    """Make the run's folder, or find where it stopped; another run's folder is refused."""
+def begin(folder: Path, described: dict[str, Any]) -> None:
+    """Make the run's folder, or take up the run in it; another run's folder is refused."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / SETTINGS
     if file.is_file():
@@ -63,11 +63,13 @@ def begin(folder: Path, described: dict[str, Any]) -> State | None:
         raise TrainingError(f"{folder} holds other things than a run; name a new folder with --out")
     with atomic(file) as temporary:
         temporary.write_text(json.dumps(described, indent=1) + "\n")
-    if not (folder / LAST).is_file():
-        return None
-    state = load_state(folder / LAST)
-    keep_metrics(folder / METRICS, state.step)
-    return state
+    state = last_state(folder)
+    keep_metrics(folder / METRICS, -1 if state is None else state.step)
+
+
+def last_state(folder: Path) -> State | None:
+    """Where the run in a folder stopped."""
+    return load_state(folder / LAST) if (folder / LAST).is_file() else None
 
 
 def check_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:

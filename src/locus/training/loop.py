@@ -134,13 +134,13 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.model.head.parameters(), settings.clip)
         if not (torch.isfinite(loss) and torch.isfinite(norm)):
             raise TrainingError(
-                f"step {self.step + 1}: the loss is {float(loss)} and its gradient {float(norm)}; the last good "
+                f"step {self.step + 1}: the loss is {loss.item()} and its gradient {norm.item()}; the last good "
                 f"checkpoint, {self.folder / LAST}, is kept; try a lower --learning-rate"
             )
         for group in self.optimizer.param_groups:
             group["lr"] = settings.rate(self.step)
         self.optimizer.step()
-        return float(loss)
+        return loss.item()
 
     def _features(self, batch: Batch) -> Float[Tensor, "scales n c"]:
         """Features of all patches of a batch."""

@@ -1,0 +1,28 @@
+"""The picture of a run: AP on training and unseen places side by side, with the baselines."""
+
+from pathlib import Path
+from typing import Any
+
+from locus.files import atomic
+
+
+def draw_curves(rows: list[dict[str, Any]], path: Path) -> None:
+    """Write curves.png from a run's metrics."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    steps = [row["step"] for row in rows]
+    baselines = rows[0].get("baselines", {})
+    for axes, pairs in zip(figure.subplots(1, 2), ("cross-view", "all pairs"), strict=True):
+        axes.plot(steps, [row["train"][pairs] for row in rows], color="#8ab4d8", label="training places")
+        axes.plot(steps, [row["unseen"][pairs] for row in rows], color="#1f4e79", linewidth=2, label="unseen places")
+        for name, style in (("whitened pca", "--"), ("pca", ":")):
+            if name in baselines:
+                label = f"unseen, untrained, {name.replace('pca', 'PCA')}"
+                axes.axhline(baselines[name][pairs], color="#888888", linestyle=style, label=label)
+        axes.set(title=f"exact AP, {pairs}", xlabel="step", ylim=(0, None))
+        axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    with atomic(path) as file:
+        FigureCanvasAgg(figure).print_png(str(file))

@@ -1,0 +1,147 @@
+"""A whole run, from scenes to a trained model in a folder; run again, it goes on where it stopped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tensorboardX import SummaryWriter
+
+from locus import backbones
+from locus.cache import scene_fingerprint
+from locus.model import LoCUS
+from locus.training.batches import Environment
+from locus.training.checkpoints import METRICS, begin, last_state, provenance, read_metrics
+from locus.training.curves import draw_curves
+from locus.training.loop import Step, Trainer
+from locus.training.places import environments, estimate, find_scenes, open_scenes, split_by_space
+from locus.training.processes import Processes
+from locus.training.settings import Settings, TrainingError
+from locus.training.watch import Watcher
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended."""
+
+    folder: Path
+    metrics: list[dict[str, Any]]
+    finished: bool
+
+    @property
+    def best(self) -> dict[str, Any]:
+        return max(self.metrics, key=lambda row: row["unseen"]["cross-view"])
+
+
+def train(
+    scenes: Sequence[str | Path],
+    out: str | Path,
+    settings: Settings,
+    *,
+    val: Sequence[str | Path] = (),
+    cache: Path | None = None,
+    progress: bool = False,
+) -> Summary:
+    """Train on scenes, validate on others, and leave a model in `out` that `LoCUS.from_pretrained` loads.
+
+    Args:
+        scenes: Folders of scenes, globs, or .txt files that list them; each scene is a place of its own.
+        out: The run's folder. If it holds a run of these settings, that run goes on.
+        val: Places never trained on. With one scene and none to validate on, a part of that scene is kept apart.
+        cache: Where tokens are cached. By default in LoCUS's cache folder.
+    """
+    processes = Processes.of_torchrun()
+    try:
+        return _train(scenes, Path(out), settings, val, cache, Watcher(progress and processes.first), processes)
+    finally:
+        processes.close()
+
+
+def _train(
+    scenes: Sequence[str | Path],
+    out: Path,
+    settings: Settings,
+    val: Sequence[str | Path],
+    cache: Path | None,
+    watcher: Watcher,
+    processes: Processes,
+) -> Summary:
+    device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    torch.manual_seed(settings.seed)
+    backbone = backbones.load(settings.backbone, settings.layer, norm=settings.norm).to(device)
+    model = LoCUS(
+        backbone,
+        dimension=settings.dimension,
+        radii=settings.radii,
+        head=settings.head,
+        blocks=settings.blocks,
+        resolution=settings.resolution,
+    ).to(device)
+    opened = open_scenes(find_scenes([*scenes, *val]))
+    seen = len(find_scenes(scenes))
+    if seen == 0 or len(opened) == len(find_scenes(val)):
+        raise TrainingError("there is no scene to train on: every one given is also a validation scene")
+    watcher.say(f"cache: {estimate(opened, backbone, settings) / 1e9:.2f} GB for {len(opened)} scenes")
+    if processes.first:  # the others find it on disk
+        environments(opened, backbone, settings, cache, progress=watcher.shown)
+    processes.wait()
+    places = environments(opened, backbone, settings, cache, progress=False)
+    train_places, unseen = _split(places[:seen], places[seen:], watcher)
+    described = provenance(
+        settings,
+        model.head,
+        {
+            "backbone": {"name": backbone.name, "fingerprint": backbone.fingerprint},
+            "scenes": {scene.name: scene_fingerprint(scene) for scene in opened},
+            "unseen": [place.name for place in unseen],
+        },
+    )
+    if processes.first:
+        begin(out, described)
+    processes.wait()
+    trainer = Trainer(model, train_places, unseen, settings, out, processes)
+    trainer.start(last_state(out))
+    return _run(trainer, out, watcher)
+
+
+def _split(
+    places: list[Environment], unseen: list[Environment], watcher: Watcher
+) -> tuple[list[Environment], list[Environment]]:
+    if unseen:
+        return places, unseen
+    if len(places) > 1:
+        raise TrainingError("name the scenes to validate on with --val; none of them is trained on")
+    part, kept = split_by_space(places[0])
+    watcher.say(
+        f"one scene: the {len(kept.usable)} frames that look at one end of it are kept for validation, "
+        f"{len(part.usable)} are trained on"
+    )
+    return [part], [kept]
+
+
+def _run(trainer: Trainer, out: Path, watcher: Watcher) -> Summary:
+    rows = read_metrics(out / METRICS)
+    finished = False
+    with SummaryWriter(str(out / "tensorboard"), purge_step=trainer.step) as board, watcher.bar(trainer) as advance:
+        try:
+            for step in trainer.run():
+                advance(step)
+                if step.metrics:
+                    rows.append(step.metrics)
+                    _log(board, step)
+                    draw_curves(rows, out / "curves.png")
+            finished = True
+        except KeyboardInterrupt:
+            trainer.stop()
+            watcher.say(f"stopped at step {trainer.step} and saved; the same command goes on from here")
+    return Summary(out, read_metrics(out / METRICS), finished)
+
+
+def _log(board: SummaryWriter, step: Step) -> None:
+    metrics = step.metrics or {}
+    board.add_scalar("loss", metrics["loss"], step.step)
+    for group in ("unseen", "train"):
+        for pairs in ("cross-view", "all pairs"):
+            board.add_scalar(f"AP {pairs}/{group}", metrics[group][pairs], step.step)
+    board.flush()
