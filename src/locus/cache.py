@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,13 +22,14 @@ from jaxtyping import Float16, Float32, UInt8
 from numpy import ndarray
 from torch import Tensor
 
+from locus.augmentation import augmented
 from locus.backbones import Backbone
 from locus.errors import LocusError
 from locus.files import cache_folder
-from locus.geometry import Camera
+from locus.geometry import Camera, transform
 from locus.progress import track
 from locus.scenes import Frame, Scene
-from locus.scenes.patches import patch_points
+from locus.scenes.patches import patch_points_camera
 from locus.scenes.visibility import FrameGeometry, each_frame, overlap_of
 
 VERSION = 1
@@ -80,14 +82,19 @@ def cache_scene(
     backbone: Backbone,
     resolution: int | None = None,
     *,
+    copy: int = 0,
     folder: Path | None = None,
     progress: bool = False,
 ) -> CachedScene:
-    """The cache of a scene, from disk if it is there, else computed and written."""
+    """The cache of a scene, from disk if it is there, else computed and written.
+
+    Copy 0 is the scene as it is; each further one an augmented copy of its frames (`locus.augmentation`).
+    """
     key = {
         "version": VERSION,
         "backbone": backbone.fingerprint,
         "resolution": resolution,
+        "copy": copy,
         "scene": scene_fingerprint(scene),
     }
     fingerprint = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
@@ -100,7 +107,7 @@ def cache_scene(
                 f"the cache of {scene.name} needs {needed / 1e9:.1f} GB, but {root} has {free / 1e9:.1f} GB free "
                 "(1 GB is left over); free some, or name another folder with --cache"
             )
-        _write(scene, backbone, resolution, place, key, progress)
+        _write(scene, backbone, resolution, copy, place, key, progress)
     return _open(place, scene.name, fingerprint)
 
 
@@ -119,7 +126,13 @@ def _open(place: Path, name: str, fingerprint: str) -> CachedScene:
 
 
 def _write(
-    scene: Scene, backbone: Backbone, resolution: int | None, place: Path, key: Mapping[str, object], progress: bool
+    scene: Scene,
+    backbone: Backbone,
+    resolution: int | None,
+    copy: int,
+    place: Path,
+    key: Mapping[str, object],
+    progress: bool,
 ) -> None:
     """Compute into a temporary folder that gets its name when whole."""
     camera = _camera(scene)
@@ -132,7 +145,9 @@ def _write(
         points = np.full((len(scene), *grid, 3), np.nan, np.float32)
         geometries: list[FrameGeometry] = []
         names: list[str] = []
-        for batch in track(_batches(scene, backbone, resolution, size), scene.name, -(-len(scene) // BATCH), progress):
+        for batch in track(
+            _batches(scene, backbone, resolution, size, copy), scene.name, -(-len(scene) // BATCH), progress
+        ):
             if not batch:
                 continue
             images = torch.stack([reading.image for reading in batch])
@@ -172,7 +187,7 @@ class _Reading:
 
 
 def _batches(
-    scene: Scene, backbone: Backbone, resolution: int | None, size: tuple[int, int]
+    scene: Scene, backbone: Backbone, resolution: int | None, size: tuple[int, int], copy: int
 ) -> Iterator[list[_Reading]]:
     """A few frames at a time, read by several threads; those that cannot be used are named in a warning."""
 
@@ -182,8 +197,14 @@ def _batches(
         own = backbone.size(frame.camera.width, frame.camera.height, resolution)
         if own != size:
             raise LocusError(f"frame {frame.name} is {own} pixels wide and high when resized, the first frame {size}")
-        points = patch_points(frame, grid)[0].astype(np.float32)
-        return _Reading(frame.name, backbone.prepare(frame.image, resolution), points, FrameGeometry.of(frame))
+        image, depth, camera = frame.image, frame.depth, frame.camera
+        if copy:
+            # The frame's own randomness, so that it does not depend on which other frames there are.
+            seed = zlib.crc32(frame.name.encode())
+            image, depth, camera = augmented(image, depth, camera, np.random.default_rng([seed, copy]))
+        points = transform(frame.world_from_camera, patch_points_camera(depth, camera, grid)[0])
+        pixels = backbone.prepare(image, resolution)
+        return _Reading(frame.name, pixels, points.astype(np.float32), FrameGeometry.of(frame))
 
     for first in range(0, len(scene), BATCH):
         readings = []

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -257,11 +257,52 @@ def weights(action: Annotated[WeightsAction, tyro.conf.arg(name="")]) -> int:
     return action.run()
 
 
-COMMANDS: dict[str, Callable[..., int]] = {
+def train_from(preset: str) -> Callable[..., int]:
+    """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped."""
+    from locus.training import PRESETS, Settings
+
+    if preset not in PRESETS:
+        raise LocusError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")
+
+    def train(
+        scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
+        out: Path,
+        val: tuple[str, ...] = (),
+        settings: Annotated[Settings, tyro.conf.arg(name="")] = PRESETS[preset],
+        preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
+        cache: Path | None = None,
+    ) -> int:
+        """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped.
+
+        Args:
+            scenes: Folders of scenes, globs, or .txt files that list folders; each scene is a place of its own.
+            out: The run's folder: model, checkpoints, metrics, curves.png.
+            val: Places to validate on, never trained on. With one scene and none here, a part of it is kept apart.
+            preset: The settings to start from: what was measured to be best, or the paper's, or the authors' code's.
+            cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
+        """
+        from locus.training import train as train_model
+
+        summary = train_model(scenes, out, settings, val=val, cache=cache, progress=True)
+        best, first = summary.best, summary.metrics[0]
+        table = Table("cross-view AP on unseen places", "", box=None, padding=(0, 2, 0, 0))
+        for name, measured in first["baselines"].items():
+            table.add_row(f"untrained backbone, {name.replace('pca', 'PCA')}", f"{measured['cross-view']:.3f}")
+        table.add_row(f"trained, step {best['step']}", f"[bold]{best['unseen']['cross-view']:.3f}[/bold]")
+        table.add_row("the same, on training places", f"{best['train']['cross-view']:.3f}")
+        Console().print(table)
+        Console(soft_wrap=True).print(f"Model: {escape(str(out))}  Curves: {escape(str(out / 'curves.png'))}")
+        return 0 if summary.finished else 130
+
+    return train
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
     "inspect": inspect,
     "convert": convert,
     "houses": houses,
     "render": render,
+    "train": train_from,
     "weights": weights,
 }
 
@@ -274,7 +315,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # ty: ignore[invalid-assignment]
-            return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="locus", description=DESCRIPTION, args=words)
+            commands = dict(COMMANDS)
+            if words[:1] == ["train"]:  # its defaults depend on the preset, and importing it takes seconds
+                commands["train"] = train_from(_preset(words))
+            return tyro.extras.subcommand_cli_from_dict(commands, prog="locus", description=DESCRIPTION, args=words)
     except KeyboardInterrupt:
         return _fail("stopped", 130)
     except Exception as error:
@@ -285,6 +329,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError):
             return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return _fail(f"this is a bug, please report it with what --debug adds: {type(error).__name__}: {error}")
+
+
+def _preset(words: Sequence[str]) -> str:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--preset":
+            return following
+        if word.startswith("--preset="):
+            return word.removeprefix("--preset=")
+    return "default"
 
 
 def _warn(message: Warning | str, *where: object) -> None:

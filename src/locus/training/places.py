@@ -47,19 +47,30 @@ def open_scenes(paths: Sequence[Path]) -> list[Scene]:
 
 
 def environments(
-    scenes: Sequence[Scene], backbone: Backbone, settings: Settings, folder: Path | None, *, progress: bool
+    scenes: Sequence[Scene],
+    backbone: Backbone,
+    settings: Settings,
+    folder: Path | None,
+    *,
+    augment: bool,
+    progress: bool,
 ) -> list[Environment]:
+    """Scenes as places, their tokens cached; with `augment`, their augmented copies too."""
     places = []
     for scene in scenes:
-        cached = cache_scene(scene, backbone, settings.resolution, folder=folder, progress=progress)
-        check(cached, settings)
-        places.append(Environment([cached], np.flatnonzero(_has_points(cached))))
+        count = 1 + settings.copies if augment else 1
+        copies = [
+            cache_scene(scene, backbone, settings.resolution, copy=copy, folder=folder, progress=progress)
+            for copy in range(count)
+        ]
+        check(copies[0], settings)
+        places.append(Environment(copies, np.flatnonzero(_has_points(copies[0]))))
     return places
 
 
-def estimate(scenes: Sequence[Scene], backbone: Backbone, settings: Settings) -> int:
-    """Bytes of cache that all scenes take together."""
-    return sum(cache_bytes(scene, backbone, settings.resolution) for scene in scenes)
+def estimate(scenes: Sequence[Scene], backbone: Backbone, settings: Settings, copies: int = 0) -> int:
+    """Bytes of cache that scenes and their copies take together."""
+    return sum((1 + copies) * cache_bytes(scene, backbone, settings.resolution) for scene in scenes)
 
 
 def check(cached: CachedScene, settings: Settings) -> None:

@@ -1,7 +1,7 @@
 """A whole run, from scenes to a trained model in a folder; run again, it goes on where it stopped."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,16 +78,25 @@ def _train(
         blocks=settings.blocks,
         resolution=settings.resolution,
     ).to(device)
-    opened = open_scenes(find_scenes([*scenes, *val]))
-    seen = len(find_scenes(scenes))
-    if seen == 0 or len(opened) == len(find_scenes(val)):
-        raise TrainingError("there is no scene to train on: every one given is also a validation scene")
-    watcher.say(f"cache: {estimate(opened, backbone, settings) / 1e9:.2f} GB for {len(opened)} scenes")
-    if processes.first:  # the others find it on disk
-        environments(opened, backbone, settings, cache, progress=watcher.shown)
-    processes.wait()
-    places = environments(opened, backbone, settings, cache, progress=False)
-    train_places, unseen = _split(places[:seen], places[seen:], watcher)
+    train_paths, val_paths = find_scenes(scenes), find_scenes(val)
+    both = set(train_paths) & set(val_paths)
+    if both or not train_paths:
+        what = f"{min(both)} is given to train on and to validate on" if both else "there is no scene to train on"
+        raise TrainingError(f"{what}; see the scenes given, and --val")
+    opened = open_scenes([*train_paths, *val_paths])
+    trained, kept = opened[: len(train_paths)], opened[len(train_paths) :]
+    size = estimate(trained, backbone, settings, copies=settings.copies) + estimate(kept, backbone, settings)
+    watcher.say(f"cache: {size / 1e9:.2f} GB for {len(opened)} scenes")
+    if not processes.first:
+        processes.wait()  # until the first has filled the cache
+    places = environments(trained, backbone, settings, cache, augment=True, progress=watcher.shown)
+    unseen = environments(kept, backbone, settings, cache, augment=False, progress=watcher.shown)
+    if processes.first:
+        processes.wait()
+    train_places, unseen = _split(places, unseen, watcher)
+    if settings.epochs is not None:
+        frames = sum(len(place.usable) for place in train_places)
+        settings = replace(settings, steps=max(1, settings.epochs * frames // settings.frames))
     described = provenance(
         settings,
         model.head,

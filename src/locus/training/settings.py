@@ -54,6 +54,8 @@ class Settings:
     """Gaussian noise on cached tokens while training, in standard deviations of theirs."""
     steps: int = 2000
     """Optimiser steps."""
+    epochs: int | None = None
+    """Instead of --steps: how often as many frames are drawn as the training scenes have."""
     learning_rate: float = 1e-4
     schedule: Literal["cosine", "constant"] = "cosine"
     """How the learning rate goes on after the warm-up."""
