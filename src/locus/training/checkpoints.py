@@ -28,6 +28,8 @@ class State:
     optimizer: Mapping[str, Any]
     best: float
     skipped: int
+    losses: list[float]
+    """Since the last validation."""
 
 
 def save_state(state: State, path: Path) -> None:

@@ -67,6 +67,7 @@ class Trainer:
         )
         self.optimizer = torch.optim.AdamW(model.head.parameters(), weight_decay=settings.weight_decay)
         self.step, self.best, self.skipped = 0, -math.inf, 0
+        self.losses: list[float] = []  # since the last validation
         model.train()
 
     def start(self, state: State | None) -> None:
@@ -74,7 +75,7 @@ class Trainer:
         if state is not None:
             self.model.head.load_state_dict(dict(state.head))
             self.optimizer.load_state_dict(dict(state.optimizer))
-            self.step, self.best, self.skipped = state.step, state.best, state.skipped
+            self.step, self.best, self.skipped, self.losses = state.step, state.best, state.skipped, state.losses
             return
         torch.manual_seed(self.settings.seed)
         rows = sample_rows(self.model, self.sampler, self.device)
@@ -88,7 +89,6 @@ class Trainer:
     def run(self) -> Iterator[Step]:
         """Steps to the end of the run."""
         settings, empty = self.settings, 0
-        losses: list[float] = []
         with ThreadPoolExecutor(1) as pool:
             coming = deque(pool.submit(self.sampler.batch, self.step + i) for i in range(AHEAD))
             while self.step < settings.steps:
@@ -97,7 +97,7 @@ class Trainer:
                 waited = time.perf_counter() - began
                 coming.append(pool.submit(self.sampler.batch, self.step + AHEAD))
                 if len(batch.landmarks):
-                    losses.append(self._learn(batch))
+                    self.losses.append(self._learn(batch))
                     empty = 0
                 else:
                     self.skipped, empty = self.skipped + 1, empty + 1
@@ -107,14 +107,14 @@ class Trainer:
                             f"{min(settings.radii):g} m in another frame: do the frames overlap? see `locus inspect`"
                         )
                 self.step += 1
-                metrics = None
+                metrics, loss = None, self.losses[-1] if self.losses else math.nan
                 if self.step % settings.validate_every == 0 or self.step == settings.steps:
-                    metrics = self._validate() | {"loss": float(np.mean(losses)) if losses else None}
-                    losses = []
+                    metrics = self._validate() | {"loss": float(np.mean(self.losses)) if self.losses else None}
+                    self.losses = []
                 if metrics or self.step % settings.checkpoint_every == 0:
                     self._checkpoint(metrics)
                 share = waited / (time.perf_counter() - began)
-                yield Step(self.step, losses[-1] if losses else math.nan, share, metrics)
+                yield Step(self.step, loss, share, metrics)
 
     def stop(self) -> None:
         """Save where the run is, to go on from there."""
@@ -200,7 +200,8 @@ class Trainer:
         better = metrics is not None and metrics["unseen"]["cross-view"] > self.best
         if better:
             self.best = metrics["unseen"]["cross-view"]
-        state = State(self.step, self.model.head.state_dict(), self.optimizer.state_dict(), self.best, self.skipped)
+        weights, moments = self.model.head.state_dict(), self.optimizer.state_dict()
+        state = State(self.step, weights, moments, self.best, self.skipped, self.losses)
         if metrics:
             append_metrics(self.folder / METRICS, metrics)
         if better:

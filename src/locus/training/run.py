@@ -1,6 +1,9 @@
 """A whole run, from scenes to a trained model in a folder; run again, it goes on where it stopped."""
 
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -131,20 +134,40 @@ def _split(
 
 def _run(trainer: Trainer, out: Path, watcher: Watcher) -> Summary:
     rows = read_metrics(out / METRICS)
-    finished = False
-    with SummaryWriter(str(out / "tensorboard"), purge_step=trainer.step) as board, watcher.bar(trainer) as advance:
-        try:
-            for step in trainer.run():
-                advance(step)
-                if step.metrics:
-                    rows.append(step.metrics)
-                    _log(board, step)
-                    draw_curves(rows, out / "curves.png")
-            finished = True
-        except KeyboardInterrupt:
-            trainer.stop()
-            watcher.say(f"stopped at step {trainer.step} and saved; the same command goes on from here")
-    return Summary(out, read_metrics(out / METRICS), finished)
+    board = SummaryWriter(str(out / "tensorboard"), purge_step=trainer.step)
+    with board, watcher.bar(trainer) as advance, stop_request() as asked_to_stop:
+        for step in trainer.run():
+            advance(step)
+            if step.metrics:
+                rows.append(step.metrics)
+                _log(board, step)
+                draw_curves(rows, out / "curves.png")
+            if asked_to_stop():
+                trainer.stop()
+                watcher.say(f"stopped at step {trainer.step} and saved; the same command goes on from here")
+                break
+    return Summary(out, rows, trainer.step >= trainer.settings.steps)
+
+
+@contextmanager
+def stop_request() -> Generator[Callable[[], bool], None, None]:
+    """Whether Ctrl-C was pressed. The step under way is finished first; pressed again, it stops at once."""
+    asked = False
+
+    def remember(*_: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    if threading.current_thread() is not threading.main_thread():  # only there can signals be heard
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _log(board: SummaryWriter, step: Step) -> None:

@@ -1,0 +1,320 @@
+"""Whole runs: learning, resuming, several processes, being killed, and everything that can go wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from locus.errors import LocusError
+from locus.model import LoCUS
+from locus.training import PRESETS, Settings, TrainingError, checkpoints, loop, train
+from locus.training.checkpoints import LAST, METRICS, read_metrics
+from locus.training.loop import Trainer
+from tests.scenes import layouts, room
+
+SETTINGS = Settings(
+    backbone="classic",
+    layer=None,
+    head="linear",
+    dimension=16,
+    resolution=None,
+    frames=6,
+    landmarks=60,
+    radii=(0.3,),
+    steps=6,
+    validate_every=3,
+    checkpoint_every=1,
+    learning_rate=1e-2,
+    warmup=1,
+    token_noise=0.01,
+)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def run(rooms, cache, tmp_path):
+    """Train on two rooms, validate on the third."""
+
+    def run(settings=SETTINGS, out="run", scenes=("first", "second"), val=("unseen",)):
+        paths = [rooms / name for name in scenes]
+        return train(paths, tmp_path / out, settings, val=[rooms / name for name in val], cache=cache)
+
+    return run
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return torch.load(folder / LAST, weights_only=True)["head"]
+
+
+def test_a_run_leaves_a_model_and_all_that_tells_how_it_was_made(run, tmp_path):
+    summary = run()
+    folder = tmp_path / "run"
+    assert summary.finished
+    assert [row["step"] for row in summary.metrics] == [0, 3, 6]
+    assert set(summary.metrics[0]["baselines"]) == {"pca", "whitened pca"}
+    for name in ("model.safetensors", "config.json", "training.json", "curves.png", METRICS, LAST):
+        assert (folder / name).stat().st_size > 0
+    assert list((folder / "tensorboard").glob("events*"))
+    told = json.loads((folder / "training.json").read_text())
+    assert told["unseen"] == ["unseen"]
+    assert set(told["scenes"]) == {"first", "second", "unseen"}
+    model = LoCUS.from_pretrained(folder)
+    features = model.features(np.zeros((60, 80, 3), np.uint8))
+    assert features.shape == (1, 4, 6, 16)
+
+
+def test_learning_raises_cross_view_ap_on_the_training_places(run):
+    summary = run(replace(SETTINGS, steps=60, validate_every=60, checkpoint_every=60))
+    first, last = summary.metrics[0], summary.metrics[-1]
+    assert last["train"]["cross-view"] > 1.1 * first["train"]["cross-view"]
+
+
+def test_the_untrained_linear_head_is_the_whitened_baseline(run):
+    first = run(replace(SETTINGS, steps=1, dimension=16)).metrics[0]
+    assert first["unseen"]["cross-view"] == pytest.approx(first["baselines"]["whitened pca"]["cross-view"], abs=1e-3)
+
+
+@pytest.mark.parametrize("head", ["paper", "residual", "blocks"])
+def test_every_head_trains_and_loads(run, tiny, tmp_path, head):
+    settings = replace(SETTINGS, backbone=str(tiny), layer=2, head=head, radii=(0.3, 0.6), steps=2, validate_every=2)
+    assert run(settings).finished
+    before = weights(tmp_path / "run")
+    assert all(torch.isfinite(weight).all() for weight in before.values())
+    assert LoCUS.from_pretrained(tmp_path / "run").features(np.zeros((60, 80, 3), np.uint8)).shape == (2, 4, 6, 16)
+
+
+@pytest.mark.parametrize("change", [{"sampling": "space"}, {"embedding": "mean"}, {"environments_per_batch": 2}])
+def test_other_ways_to_draw_and_embed_landmarks_train(run, change):
+    assert run(replace(SETTINGS, steps=2, **change)).finished
+
+
+def test_augmented_copies_are_drawn(run):
+    assert run(replace(SETTINGS, steps=2, copies=1)).finished
+
+
+def test_epochs_count_frames(run):
+    assert run(replace(SETTINGS, epochs=2)).metrics[-1]["step"] == 2 * 24 // 6
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(run, tmp_path, monkeypatch):
+    run(out="whole")
+    stop_after(monkeypatch, 2)
+    assert not run(out="parts").finished
+    monkeypatch.undo()
+    assert torch.load(tmp_path / "parts" / LAST, weights_only=True)["step"] == 2
+    assert run(out="parts").finished
+    for name, weight in weights(tmp_path / "whole").items():
+        assert torch.equal(weight, weights(tmp_path / "parts")[name])
+    assert read_metrics(tmp_path / "whole" / METRICS) == read_metrics(tmp_path / "parts" / METRICS)
+
+
+def stop_after(monkeypatch, steps: int) -> None:
+    """Ctrl-C in the middle of a step."""
+    learn = Trainer._learn
+
+    def interrupted(self, batch):
+        if self.step == steps - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return learn(self, batch)
+
+    monkeypatch.setattr(Trainer, "_learn", interrupted)
+
+
+def test_a_finished_run_is_not_trained_again(run, monkeypatch):
+    run()
+    monkeypatch.setattr(Trainer, "_learn", lambda *_: pytest.fail("trained again"))
+    assert run().finished
+
+
+def test_a_finished_run_goes_on_for_more_steps(run):
+    run()
+    assert run(replace(SETTINGS, steps=8)).metrics[-1]["step"] == 8
+
+
+def test_a_run_of_other_settings_is_not_overwritten(run, rooms):
+    run()
+    with pytest.raises(TrainingError, match=r"tau was 0\.01 and is 0\.1"):
+        run(replace(SETTINGS, tau=0.1))
+    with pytest.raises(TrainingError, match="scenes changed"):
+        run(scenes=("first",))
+
+
+def test_a_folder_with_other_things_is_not_used(run, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").touch()
+    with pytest.raises(TrainingError, match="other things"):
+        run()
+
+
+def test_one_scene_is_split_by_space(run):
+    summary = run(replace(SETTINGS, steps=1), scenes=("first",), val=())
+    assert summary.finished
+
+
+def test_several_scenes_need_named_validation_scenes(run):
+    with pytest.raises(TrainingError, match="--val"):
+        run(val=())
+
+
+def test_a_validation_scene_is_never_trained_on(run):
+    with pytest.raises(TrainingError, match="train on and to validate on"):
+        run(scenes=("first", "unseen"))
+
+
+def test_globs_and_lists_name_scenes(rooms, cache, tmp_path):
+    (tmp_path / "scenes.txt").write_text(f"# a list\n{rooms / 'first'}\n\n{rooms / 'second'}\n")
+    settings = replace(SETTINGS, steps=1)
+    train([tmp_path / "scenes.txt"], tmp_path / "a", settings, val=[str(rooms / "uns*")], cache=cache)
+    with pytest.raises(TrainingError, match="matches nothing"):
+        train([str(rooms / "nope*")], tmp_path / "b", settings, cache=cache)
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_checkpoint(run, tmp_path, monkeypatch):
+    head_features = LoCUS.head_features
+    calls = []
+
+    def broken(self, sequence, grid):
+        features = head_features(self, sequence, grid)
+        if features.requires_grad:
+            calls.append(1)
+            if len(calls) == 3:
+                features.register_hook(lambda gradient: gradient * torch.nan)
+        return features
+
+    monkeypatch.setattr(LoCUS, "head_features", broken)
+    with pytest.raises(TrainingError, match=r"step 3: .*nan.*last good checkpoint"):
+        run()
+    state = torch.load(tmp_path / "run" / LAST, weights_only=True)
+    assert state["step"] == 2
+    assert all(torch.isfinite(weight).all() for weight in state["head"].values())
+
+
+def test_a_scene_without_depth_is_refused(run, rooms, cache, tmp_path):
+    shots = room.shots(6)
+    for shot in shots:
+        shot.depth = np.zeros_like(shot.depth)
+    (tmp_path / "dark").mkdir()
+    layouts.nerfstudio(tmp_path / "dark", shots)
+    with pytest.raises(TrainingError, match="no patch with valid depth"):
+        train([tmp_path / "dark"], tmp_path / "run", SETTINGS, val=[rooms / "unseen"], cache=cache)
+
+
+def test_a_radius_larger_than_the_scene_is_refused(run):
+    with pytest.raises(TrainingError, match="too large for first"):
+        run(replace(SETTINGS, radii=(5.0,)))
+
+
+def test_batches_without_positives_are_counted_and_explained_if_they_persist(run, monkeypatch):
+    nothing = torch.zeros(0, dtype=torch.int64)
+    batch = loop.Sampler.batch
+
+    def empty(self, step, stream=0):
+        drawn = batch(self, step, stream)
+        return replace(drawn, landmarks=nothing) if stream == 0 and step in skip else drawn
+
+    monkeypatch.setattr(loop.Sampler, "batch", empty)
+    skip = {1}
+    assert run(out="one").metrics[-1]["skipped"] == 1
+    skip = set(range(1000))
+    with pytest.raises(TrainingError, match="do the frames overlap"):
+        run(replace(SETTINGS, steps=200), out="all")
+
+
+def test_a_full_disk_while_saving_leaves_the_previous_checkpoint(run, tmp_path, monkeypatch):
+    run(replace(SETTINGS, steps=2))
+    whole = (tmp_path / "run" / LAST).read_bytes()
+
+    def full(state, file):
+        Path(file).write_bytes(b"half")
+        raise OSError(28, "No space left on device", str(file))
+
+    monkeypatch.setattr(checkpoints.torch, "save", full)
+    with pytest.raises((LocusError, OSError), match="No space left"):
+        run(replace(SETTINGS, steps=4))
+    assert (tmp_path / "run" / LAST).read_bytes() == whole
+    assert {file.name for file in (tmp_path / "run" / "checkpoints").iterdir()} == {"last.pt", "best.pt"}
+
+
+def test_a_damaged_checkpoint_is_named(run, tmp_path):
+    run(replace(SETTINGS, steps=1))
+    (tmp_path / "run" / LAST).write_bytes(b"PK")
+    with pytest.raises(TrainingError, match=r"last\.pt cannot be read"):
+        run(replace(SETTINGS, steps=1))
+
+
+def test_a_pickle_in_place_of_a_checkpoint_is_not_run(run, tmp_path):
+    run(replace(SETTINGS, steps=1))
+    torch.save({"step": Path("x")}, tmp_path / "run" / LAST)
+    with pytest.raises(TrainingError, match="cannot be read"):
+        run(replace(SETTINGS, steps=1))
+
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from locus.training import Settings, train
+settings = json.loads(sys.argv[1])
+settings["radii"] = tuple(settings["radii"])
+rooms, out, cache = map(Path, sys.argv[2:5])
+train([rooms / "first", rooms / "second"], out, Settings(**settings), val=[rooms / "unseen"], cache=cache)
+"""
+
+
+def command(settings: Settings, rooms: Path, out: Path, cache: Path) -> list[str]:
+    return [sys.executable, "-c", SCRIPT, json.dumps(asdict(settings)), str(rooms), str(out), str(cache)]
+
+
+def test_two_processes_equal_one(run, rooms, cache, tmp_path):
+    settings = replace(SETTINGS, steps=20, validate_every=5, token_noise=0.0)
+    one = run(settings, out="one")
+    workers = []
+    for rank in range(2):
+        place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+        environment = os.environ | place | {"MASTER_PORT": str(20000 + os.getpid() % 20000)}
+        workers.append(subprocess.Popen(command(settings, rooms, tmp_path / "two", cache), env=environment))
+    assert [worker.wait(timeout=240) for worker in workers] == [0, 0]
+    for a, b in zip(one.metrics, read_metrics(tmp_path / "two" / METRICS), strict=True):
+        assert a.get("loss", 0) == pytest.approx(b.get("loss", 0), abs=1e-5)
+        assert a["unseen"]["cross-view"] == pytest.approx(b["unseen"]["cross-view"], abs=1e-4)
+
+
+def test_killed_at_any_moment_a_run_goes_on_from_its_last_checkpoint(run, rooms, cache, tmp_path):
+    settings = replace(SETTINGS, steps=400, validate_every=100, checkpoint_every=5)
+    run(settings, out="whole")
+    rng = np.random.default_rng(0)
+    out, reached = tmp_path / "killed", 0
+    for _ in range(3):
+        process = subprocess.Popen(command(settings, rooms, out, cache))
+        deadline = time.monotonic() + 60
+        while not (out / LAST).is_file() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(rng.uniform(0, 4))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        step = torch.load(out / LAST, weights_only=True)["step"]
+        assert step >= reached
+        reached = step
+    assert subprocess.run(command(settings, rooms, out, cache), check=False).returncode == 0
+    for name, weight in weights(tmp_path / "whole").items():
+        torch.testing.assert_close(weight, weights(out)[name], rtol=0, atol=1e-6)
+
+
+def test_presets_are_the_papers_and_the_authors():
+    assert (PRESETS["paper"].backbone, PRESETS["paper"].layer, PRESETS["paper"].head) == ("dino-vitb8", 11, "paper")
+    assert PRESETS["paper"].learning_rate == 1e-4
+    assert PRESETS["official"].learning_rate == 1e-3
+    assert PRESETS["paper"].kappa * PRESETS["paper"].radii[0] == 10
