@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
-from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
+from huggingface_hub import ModelCard, PyTorchModelHubMixin, hf_hub_download
 from jaxtyping import Float, UInt8
 from numpy import ndarray
 from safetensors import SafetensorError
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from locus import backbones
 from locus.authors import authors_head
 from locus.backbones import Backbone
+from locus.card import card
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.heads import Head, HeadKind, build
@@ -160,6 +161,10 @@ class LoCUS(
 
     def _save_pretrained(self, save_directory: Path) -> None:
         self.write(save_directory)
+
+    def generate_model_card(self, *arguments: Any, **options: Any) -> ModelCard:
+        """The page beside the files, here and on the hub."""
+        return ModelCard(card(self.config, self.dimension))
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> "LoCUS":
