@@ -83,7 +83,8 @@ def test_a_file_for_one_size_computes_what_a_blocks_head_does(backbone, tmp_path
     torch.testing.assert_close(features(file, images), model(images).detach(), atol=1e-4, rtol=0)
 
 
-def test_a_file_that_does_not_compute_the_same_is_not_written(model, tmp_path, monkeypatch):
+def test_a_file_that_does_not_compute_the_same_is_not_written(tmp_path, monkeypatch):
+    model = LoCUS("classic", head="linear", dimension=6)
     monkeypatch.setattr("locus.export.TOLERANCE", -1.0)
     with pytest.raises(ExportError, match="off what torch computes"):
         export_onnx(model, tmp_path / "locus.onnx", (42, 28))

@@ -51,7 +51,7 @@ def export_onnx(model: LoCUS, path: str | Path, size: tuple[int, int] | None = N
             proto = _converted(model.eval(), samples[0], dynamic=size is None)
     except torch.onnx.OnnxExporterError as error:
         cause = str(error.__cause__ or error).strip().splitlines()[0]
-        raise ExportError(f"torch cannot write {model.name} as ONNX: {cause}{_advice(size)}") from error
+        raise _failed(model, size, f"torch's exporter says {cause}") from error
     onnx.helper.set_model_props(proto, _metadata(model))
     with atomic(path) as file:
         onnx.save(proto, file)
@@ -110,15 +110,19 @@ def _check(model: LoCUS, file: Path, images: torch.Tensor, size: tuple[int, int]
         session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
         given = torch.from_numpy(session.run(["features"], {"image": images.numpy()})[0])
     except Exception as error:  # onnxruntime's have no common class
-        cause = str(error).splitlines()[0][:200]
-        raise ExportError(f"the ONNX file of {model.name} does not run: {cause}{_advice(size)}") from error
+        batch, _, height, width = images.shape
+        raise _failed(model, size, f"onnxruntime fails on {batch} of {width}×{height} pixels") from error
     apart = float((given - expected).abs().max()) if given.shape == expected.shape else float("inf")
     if not apart <= TOLERANCE:
-        raise ExportError(f"the ONNX file of {model.name} is {apart:.1g} off what torch computes{_advice(size)}")
+        raise _failed(model, size, f"a feature is {apart:.1g} off what torch computes")
 
 
-def _advice(size: tuple[int, int] | None) -> str:
-    return "" if size else "; a file for one size of image may work: give --size WIDTH HEIGHT"
+def _failed(model: LoCUS, size: tuple[int, int] | None, cause: str) -> ExportError:
+    if size is not None:
+        return ExportError(f"{model.name} cannot be written as ONNX: {cause}")
+    return ExportError(
+        f"{model.name} cannot be written as ONNX for any size of image: {cause}; for one size, give --size WIDTH HEIGHT"
+    )
 
 
 @contextlib.contextmanager
