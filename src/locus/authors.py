@@ -19,8 +19,12 @@ def authors_head(path: Path) -> dict[str, Tensor]:
     """The head's weights under our names. Prefixes do not matter; the frozen backbone's weights are left out."""
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, EOFError, RuntimeError, OSError) as error:
-        raise LocusError(f"{path} is not a checkpoint that can be read safely: {error}") from None
+    except OSError as error:
+        raise LocusError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (pickle.UnpicklingError, EOFError, RuntimeError):
+        raise LocusError(
+            f"{path} is not a checkpoint that can be read safely: it is damaged, or holds more than weights"
+        ) from None
     for wrapper in ("state_dict", "model"):
         stored = stored.get(wrapper, stored) if isinstance(stored, dict) else stored
     if not isinstance(stored, dict):

@@ -297,6 +297,41 @@ def train_from(preset: str) -> Callable[..., int]:
     return train
 
 
+def export(
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    out: Path | None = None,
+    hub: Path | None = None,
+    size: tuple[int, int] | None = None,
+    backbone: str | None = None,
+) -> int:
+    """Write a trained model for use elsewhere: an ONNX file, or a folder for the Hugging Face hub.
+
+    The ONNX file takes RGB images in [0, 1], resized to whole patches, and is checked against torch. The folder holds
+    what was learned and a page that says how to load it; `hf upload NAME FOLDER` publishes it.
+
+    Args:
+        run: A training run's folder, or the name of a model on the Hugging Face hub.
+        out: The ONNX file to write.
+        hub: The folder to write.
+        size: Width and height of the images the ONNX file takes. By default any.
+        backbone: Where the backbone's weights are, if not where they were in training.
+    """
+    from locus.export import export_onnx
+    from locus.model import LoCUS
+
+    if out is None and hub is None:
+        raise LocusError("nothing to write: give --out FILE.onnx, or --hub FOLDER, or both")
+    model = LoCUS.from_pretrained(run, **({} if backbone is None else {"backbone": backbone}))
+    if out is not None:
+        written = export_onnx(model, out, size)
+        takes = "any size in whole patches" if size is None else f"{size[0]}×{size[1]} pixels only"
+        Console().print(f"Wrote {escape(str(written))}: images of {takes}, any batch; the same numbers as torch")
+    if hub is not None:
+        model.save_pretrained(hub)
+        Console().print(f"Wrote {escape(str(hub))}: what was learned, and README.md, which says how to load it")
+    return 0
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "inspect": inspect,
     "convert": convert,
@@ -304,6 +339,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "render": render,
     "train": train_from,
     "weights": weights,
+    "export": export,
 }
 
 

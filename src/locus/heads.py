@@ -4,7 +4,7 @@ Every head takes the whole token sequence (class and register tokens first) and 
 `embed`, up to the last linear map, and `project`, that map, so that each can be started from PCA (`start_from_pca`).
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -136,14 +136,15 @@ class PretrainedBlocks(nn.Module):
 
 
 class Identity(nn.Module):
-    """The patch tokens as they are: the untrained backbone."""
+    """The patch tokens as they are, the same at every scale: the untrained backbone."""
 
-    def __init__(self, prefix: int) -> None:
+    def __init__(self, scales: int, prefix: int) -> None:
         super().__init__()
+        self.scales = scales
         self.prefix = prefix
 
-    def forward(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches d"]:
-        return sequence[:, self.prefix :]
+    def forward(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches c"]:
+        return sequence[:, self.prefix :].repeat(1, 1, self.scales)
 
 
 def build(
@@ -163,7 +164,9 @@ def build(
     if kind == "residual":
         return Residual(backbone.dimension, dimension, scales, backbone.prefix)
     if kind == "identity":
-        return Identity(backbone.prefix)
+        return Identity(scales, backbone.prefix)
+    if kind != "blocks":
+        raise BackboneError(f"there is no head {kind!r}; there are {', '.join(get_args(HeadKind))}")
     if not isinstance(backbone, Transformer):
         raise BackboneError(f"{backbone.name} has no transformer blocks that could go on learning")
     return PretrainedBlocks(backbone, blocks, dimension, scales)

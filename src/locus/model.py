@@ -4,22 +4,25 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
-from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
+from huggingface_hub import ModelCard, PyTorchModelHubMixin, hf_hub_download
 from jaxtyping import Float, UInt8
 from numpy import ndarray
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from locus import backbones
 from locus.authors import authors_head
 from locus.backbones import Backbone
+from locus.card import card
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.heads import Head, HeadKind, build
+from locus.hub import hub_answers
 
 __all__ = ["Head", "LoCUS", "ModelError"]
 
@@ -159,6 +162,10 @@ class LoCUS(
     def _save_pretrained(self, save_directory: Path) -> None:
         self.write(save_directory)
 
+    def generate_model_card(self, *arguments: Any, **options: Any) -> ModelCard:
+        """The page beside the files, here and on the hub."""
+        return ModelCard(card(self.config, self.dimension))
+
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> "LoCUS":
         """A saved model: a folder (a training run's too) or a Hugging Face id.
@@ -166,13 +173,13 @@ class LoCUS(
         Its backbone is loaded by the name it was saved with; `backbone=` gives another place to find the same weights.
         """
         name = str(pretrained_model_name_or_path)
+        if not Path(name).is_dir() and not hub_answers():
+            options["local_files_only"] = True  # it may have been fetched before
         try:
             return super().from_pretrained(name, **options)
-        except (OSError, ValueError) as error:
-            if isinstance(error, LocusError):
-                raise
+        except (OSError, ValueError, AttributeError, SafetensorError) as error:
             what = "holds no model" if Path(name).is_dir() else "is no folder, and could not be had from Hugging Face"
-            raise ModelError(f"{name} {what}: {error}") from error
+            raise ModelError(f"{name} {what}: {str(error).strip().splitlines()[0]}") from error
 
     @classmethod
     def _from_pretrained(
@@ -189,6 +196,8 @@ class LoCUS(
     ) -> "LoCUS":
         if config is None or "backbone_fingerprint" not in config:
             raise ModelError(f"{model_id} has no {CONFIG} of a LoCUS model")
+        if config.get("head") not in get_args(HeadKind):
+            raise ModelError(f"{model_id} has a head {config.get('head')!r}, which this version of LoCUS does not know")
         file = Path(model_id) / WEIGHTS
         if not Path(model_id).is_dir():
             file = hf_hub_download(

@@ -56,10 +56,10 @@ class Backbone(nn.Module, ABC):
         (a convolutional one pads instead); `prepare` resizes so that nothing is lost.
         """
         height, width = images.shape[-2:]
-        if min(height, width) < min(MIN_PIXELS, self.patch_size):
+        if min(height, width) < self.patch_size:
             raise BackboneError(f"an image of {width}×{height} pixels is smaller than a patch of {self.name}")
-        if not images.is_floating_point():
-            images = images.float() / 255
+        brightest = 1 if images.is_floating_point() else 255
+        images = images.to(self.mean.dtype) / brightest
         return self.sequence((images - self.mean) / self.std)
 
     @torch.no_grad()
@@ -94,8 +94,9 @@ class Backbone(nn.Module, ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all that tells what tokens come out: the weights, and how many blocks are run."""
+        """A hash of all that tells what tokens come out: weights, blocks that are run, mean and deviation of pixels."""
         digest = hashlib.sha256(f"{type(self).__name__} {self.layer} {self.norm} {self.patch_size}".encode())
+        digest.update(f"{self.mean.flatten().tolist()} {self.std.flatten().tolist()}".encode())
         for name, weight in sorted(self.state_dict().items()):
             digest.update(f"{name} {tuple(weight.shape)}".encode())
             digest.update(weight.detach().cpu().contiguous().numpy().tobytes())

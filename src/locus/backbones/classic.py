@@ -49,4 +49,4 @@ def _oriented_gradients(grey: Float[Tensor, "b 1 h w"]) -> Float[Tensor, "b orie
     turn = torch.atan2(dy, dx) / (2 * math.pi) * ORIENTATIONS
     directions = torch.arange(ORIENTATIONS, device=grey.device).view(1, -1, 1, 1)
     apart = torch.remainder(turn - directions + ORIENTATIONS / 2, ORIENTATIONS) - ORIENTATIONS / 2
-    return (1 - apart.abs()).clamp(min=0) * torch.hypot(dx, dy)
+    return (1 - apart.abs()).clamp(min=0) * (dx**2 + dy**2).sqrt()  # ONNX has no hypot

@@ -9,6 +9,7 @@ from locus.backbones.backbone import Backbone, BackboneError
 from locus.backbones.pretrained import configuration, normalisation, pretrained
 
 MODELS = {"resnet": "ResNetModel", "dinov3_convnext": "DINOv3ConvNextModel"}
+ENCODERS = {"resnet": "encoder", "dinov3_convnext": "model"}  # where they keep their stages
 
 
 class Convolutional(Backbone):
@@ -25,15 +26,16 @@ class Convolutional(Backbone):
         self.patch_size = 2 ** (self.layer + 1)
         self.dimension = int(config.hidden_sizes[self.layer - 1])
         self.prefix = 0
-        self.network = pretrained(MODELS[config.model_type], folder, config)
+        network = pretrained(MODELS[config.model_type], folder, config)
         self.norm = self.layer == stages if norm is None else norm
         if self.norm and self.layer < stages:
             raise BackboneError(f"the final norm of {name} fits its last stage only, not layer {layer}")
-        self.final_norm = getattr(self.network, "layer_norm", nn.Identity()) if self.norm else nn.Identity()
-        self.network.encoder.stages = self.network.encoder.stages[: self.layer]
+        self.embedder = getattr(network, "embedder", nn.Identity())
+        self.stages = getattr(network, ENCODERS[config.model_type]).stages[: self.layer]
+        self.final_norm = getattr(network, "layer_norm", nn.Identity()) if self.norm else nn.Identity()
 
     def sequence(self, images: Float[Tensor, "b 3 height width"]) -> tuple[Float[Tensor, "b n d"], tuple[int, int]]:
-        maps = images if not hasattr(self.network, "embedder") else self.network.embedder(images)
-        for stage in self.network.encoder.stages:
+        maps = self.embedder(images)
+        for stage in self.stages:
             maps = stage(maps)
         return self.final_norm(maps.flatten(2).transpose(1, 2)), (maps.shape[-2], maps.shape[-1])

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError
+
 from locus.errors import WeightsError
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -19,8 +22,8 @@ def configuration(folder: Path) -> Any:
 
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise WeightsError(f"{folder} is not a network that transformers can open: {error}") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WeightsError(f"{folder} is not a network that transformers can open: {_briefly(error)}") from None
     return config.vision_config if config.model_type == "clip" else config
 
 
@@ -30,8 +33,14 @@ def normalisation(folder: Path, model_type: str) -> tuple[tuple[float, ...], tup
     stated = folder / "preprocessor_config.json"
     if not stated.is_file():
         return default
-    said = json.loads(stated.read_text())
-    return tuple(said.get("image_mean", default[0])), tuple(said.get("image_std", default[1]))
+    try:
+        said = json.loads(stated.read_text())
+        mean, std = (tuple(map(float, said.get(key, default[k]))) for k, key in enumerate(("image_mean", "image_std")))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise WeightsError(f"{stated} cannot be read: {error}") from None
+    if len(mean) != 3 or len(std) != 3 or not min(std) > 0:
+        raise WeightsError(f"{stated} must have three numbers of image_mean and three positive ones of image_std")
+    return mean, std
 
 
 def pretrained(model: str, folder: Path, config: Any) -> Any:
@@ -39,7 +48,8 @@ def pretrained(model: str, folder: Path, config: Any) -> Any:
     import transformers
     from transformers.utils import logging
 
-    options = {"add_pooling_layer": False} if model == "ViTModel" else {}
+    options: dict[str, Any] = {"add_pooling_layer": False} if model == "ViTModel" else {}
+    options["dtype"] = torch.float32  # a file in half precision is no reason to compute in it
     shown, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()  # it would report the blocks we leave out
     logging.disable_progress_bar()
@@ -47,8 +57,8 @@ def pretrained(model: str, folder: Path, config: Any) -> Any:
         network, told = getattr(transformers, model).from_pretrained(
             folder, config=config, local_files_only=True, output_loading_info=True, **options
         )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise WeightsError(f"{folder} does not hold the weights of a {model}: {error}") from None
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise WeightsError(f"{folder} does not hold the weights of a {model}: {_briefly(error)}") from None
     finally:
         logging.set_verbosity(shown)
         if bars:
@@ -58,3 +68,8 @@ def pretrained(model: str, folder: Path, config: Any) -> Any:
         shown_keys = ", ".join(missing[:5])
         raise WeightsError(f"{folder} lacks {len(missing)} weights of a {model}: {shown_keys}")
     return network.eval().requires_grad_(False)
+
+
+def _briefly(error: Exception) -> str:
+    """The first sentence of a message; transformers' go on for many lines."""
+    return str(error).strip().split("\n")[0].split(". ")[0][:300]

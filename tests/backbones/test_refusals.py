@@ -1,0 +1,118 @@
+"""What a backbone cannot be, or cannot take: one sentence each."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from locus import backbones
+from locus.backbones import BackboneError
+from locus.errors import LocusError, WeightsError
+from tests import networks
+
+
+def one_sentence(error):
+    return "\n" not in str(error.value) and len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"image_mean": 3}', '{"image_std": [1, 2]}', '{"image_std": [1, 1, 0]}', '{"image_mean": "abc"}'],
+)
+def test_a_broken_preprocessor_config_is_named(text, copied):
+    folder = copied("dinov2")
+    (folder / "preprocessor_config.json").write_text(text)
+    with pytest.raises(WeightsError, match=r"preprocessor_config\.json"):
+        backbones.load(folder)
+
+
+@pytest.mark.parametrize("family", [*networks.FAMILIES, "classic"])
+def test_an_image_smaller_than_a_patch_is_refused(family, loaded):
+    backbone = loaded(family)
+    with pytest.raises(BackboneError, match="64×7 pixels is smaller than a patch"):
+        backbone.tokens(torch.zeros(1, 3, 7, 64))
+    with pytest.raises(BackboneError, match="200×31 pixels is too small; 32 is the least"):
+        backbone.prepare(np.zeros((31, 200, 3), np.uint8))
+
+
+@pytest.mark.parametrize("layer", [-1, 0, 5])
+@pytest.mark.parametrize("family", networks.FAMILIES)
+def test_a_layer_that_is_not_there_is_refused(family, layer, loaded):
+    with pytest.raises(BackboneError, match=f"1 to [34]; there is no layer {layer}"):
+        loaded(family, layer)
+
+
+def test_the_classic_backbone_has_one_layer():
+    with pytest.raises(BackboneError, match="one layer and no norm"):
+        backbones.load("classic", 2)
+
+
+def test_the_norm_of_a_convolutional_network_fits_its_last_stage_only(loaded):
+    with pytest.raises(BackboneError, match="last stage only"):
+        loaded("resnet", 2, norm=True)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"model_type": "bert"}, "type bert; LoCUS knows vit, dinov2"),
+        ({"model_type": "frobnicate"}, "frobnicate"),
+        ({}, "not a network that transformers can open"),
+        ("{", "not a network that transformers can open"),
+        ([], "not a network that transformers can open"),
+    ],
+)
+def test_a_folder_of_another_network_is_refused(config, says, tmp_path):
+    (tmp_path / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    with pytest.raises(LocusError, match=says) as error:
+        backbones.load(tmp_path)
+    assert one_sentence(error)
+
+
+def test_a_folder_without_a_configuration_is_refused(tmp_path):
+    with pytest.raises(WeightsError, match=str(tmp_path)) as error:
+        backbones.load(tmp_path)
+    assert one_sentence(error)
+
+
+@pytest.mark.parametrize("family", networks.FAMILIES)
+def test_a_folder_without_weights_is_refused(family, copied):
+    folder = copied(family)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(WeightsError, match="does not hold the weights") as error:
+        backbones.load(folder)
+    assert one_sentence(error)
+
+
+def test_weights_cut_short_are_refused(copied):
+    folder = copied("dinov2")
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(WeightsError, match="does not hold the weights") as error:
+        backbones.load(folder)
+    assert one_sentence(error)
+
+
+@pytest.mark.parametrize("family", networks.FAMILIES)
+def test_weights_that_are_missing_are_named(family, copied):
+    from safetensors.torch import load_file, save_file
+
+    folder = copied(family)
+    weights = load_file(folder / "model.safetensors")
+    victim = next(
+        key for key in sorted(weights) if key.endswith("weight") and "text" not in key and "projection" not in key
+    )
+    save_file({key: weight for key, weight in weights.items() if key != victim}, folder / "model.safetensors")
+    with pytest.raises(WeightsError, match="lacks 1 weights of a") as error:
+        backbones.load(folder)
+    assert one_sentence(error)
+
+
+def test_weights_of_another_shape_are_refused(copied):
+    folder = copied("dinov2")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 48}))
+    with pytest.raises(WeightsError, match="does not hold the weights") as error:
+        backbones.load(folder)
+    assert one_sentence(error)
