@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import PCA
 
+from locus import backbones, load_scene
 from locus.errors import LocusError
 from locus.model import LoCUS
 from locus.training import PRESETS, Settings, TrainingError, checkpoints, loop, train
 from locus.training.checkpoints import LAST, METRICS, read_metrics
 from locus.training.loop import Trainer
+from locus.training.places import environments, split_by_space
 from tests.scenes import layouts, room
 
 SETTINGS = Settings(
@@ -158,9 +161,25 @@ def test_a_folder_with_other_things_is_not_used(run, tmp_path):
         run()
 
 
-def test_one_scene_is_split_by_space(run):
-    summary = run(replace(SETTINGS, steps=1), scenes=("first",), val=())
-    assert summary.finished
+def test_one_scene_is_split_by_space(cache, tmp_path):
+    (tmp_path / "room").mkdir()
+    layouts.nerfstudio(tmp_path / "room", room.shots(20))
+    settings = replace(SETTINGS, steps=1)
+    assert train([tmp_path / "room"], tmp_path / "run", settings, cache=cache).finished
+    backbone = backbones.load("classic")
+    scene = load_scene(tmp_path / "room")
+    (place,) = environments([scene], backbone, settings, cache, augment=False, progress=False)
+    part, kept = split_by_space(place)
+    assert sorted([*part.usable, *kept.usable]) == list(range(20))
+    centres = np.array([np.nanmedian(points.reshape(-1, 3), axis=0) for points in place.scenes[0].points])
+    along = PCA(1).fit_transform(centres)[:, 0]
+    a, b = along[part.usable], along[kept.usable]
+    assert a.max() < b.min() or b.max() < a.min()
+
+
+def test_too_few_frames_to_split_are_refused(run):
+    with pytest.raises(TrainingError, match="too few to split"):
+        run(scenes=("first",), val=())
 
 
 def test_several_scenes_need_named_validation_scenes(run):
@@ -310,7 +329,7 @@ def test_killed_at_any_moment_a_run_goes_on_from_its_last_checkpoint(run, rooms,
         reached = step
     assert subprocess.run(command(settings, rooms, out, cache), check=False).returncode == 0
     for name, weight in weights(tmp_path / "whole").items():
-        torch.testing.assert_close(weight, weights(out)[name], rtol=0, atol=1e-6)
+        torch.testing.assert_close(weight, weights(out)[name], rtol=1e-4, atol=1e-5)  # threads differ
 
 
 def test_presets_are_the_papers_and_the_authors():

@@ -80,11 +80,12 @@ class Trainer:
         torch.manual_seed(self.settings.seed)
         rows = sample_rows(self.model, self.sampler, self.device)
         baselines = {}
-        for name, whiten in (("pca", False), ("whitened pca", True)):
+        for name, whiten in (("pca", False), ("whitened pca", True)) if self.processes.first else ():
             baselines[name] = self._measured(pca_features(self.model, rows, whiten))
         if self.settings.head != "paper":
             start_from_pca(self.model.head, rows, min(self.settings.dimension, *rows.shape))
-        self._checkpoint(self._validate() | {"baselines": baselines})
+        if self.processes.first:
+            self._checkpoint(self._validate() | {"baselines": baselines})
 
     def run(self) -> Iterator[Step]:
         """Steps to the end of the run."""
@@ -109,7 +110,8 @@ class Trainer:
                 self.step += 1
                 metrics, loss = None, self.losses[-1] if self.losses else math.nan
                 if self.step % settings.validate_every == 0 or self.step == settings.steps:
-                    metrics = self._validate() | {"loss": float(np.mean(self.losses)) if self.losses else None}
+                    if self.processes.first:  # the others wait for it in the next step
+                        metrics = self._validate() | {"loss": float(np.mean(self.losses)) if self.losses else None}
                     self.losses = []
                 if metrics or self.step % settings.checkpoint_every == 0:
                     self._checkpoint(metrics)
@@ -178,9 +180,7 @@ class Trainer:
         }
 
     def _validate(self) -> dict[str, Any]:
-        """AP now, on unseen and on training places. In the first process only; the others wait at the next step."""
-        if not self.processes.first:
-            return {}
+        """AP now, on unseen and on training places."""
         self.model.eval()
         unseen = self._measured(self.model.head_features)
         seen = mean(precision(self.model.head_features, self.seen_batches, self.settings))

@@ -38,6 +38,14 @@ class Processes:
         if self.group is not None:
             dist.barrier(self.group)
 
+    def any(self, here: bool) -> bool:
+        """Whether it is so in any process."""
+        if self.group is None:
+            return here
+        flag = torch.tensor(int(here), device="cuda" if dist.get_backend(self.group) == "nccl" else "cpu")
+        dist.all_reduce(flag, group=self.group)
+        return bool(flag)
+
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Each process has its part of the gradient of one value: the whole is their sum."""
         if self.group is None:

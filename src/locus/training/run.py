@@ -17,7 +17,7 @@ from locus.model import LoCUS
 from locus.training.batches import Environment
 from locus.training.checkpoints import METRICS, begin, last_state, provenance, read_metrics
 from locus.training.curves import draw_curves
-from locus.training.loop import Step, Trainer
+from locus.training.loop import Trainer
 from locus.training.places import environments, estimate, find_scenes, open_scenes, split_by_space
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
@@ -134,15 +134,13 @@ def _split(
 
 def _run(trainer: Trainer, out: Path, watcher: Watcher) -> Summary:
     rows = read_metrics(out / METRICS)
-    board = SummaryWriter(str(out / "tensorboard"), purge_step=trainer.step)
-    with board, watcher.bar(trainer) as advance, stop_request() as asked_to_stop:
+    with watcher.bar(trainer) as advance, stop_request() as asked_to_stop:
         for step in trainer.run():
             advance(step)
             if step.metrics:
                 rows.append(step.metrics)
-                _log(board, step)
-                draw_curves(rows, out / "curves.png")
-            if asked_to_stop():
+                _show(out, rows)
+            if trainer.processes.any(asked_to_stop()):
                 trainer.stop()
                 watcher.say(f"stopped at step {trainer.step} and saved; the same command goes on from here")
                 break
@@ -170,10 +168,13 @@ def stop_request() -> Generator[Callable[[], bool], None, None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _log(board: SummaryWriter, step: Step) -> None:
-    metrics = step.metrics or {}
-    board.add_scalar("loss", metrics["loss"], step.step)
-    for group in ("unseen", "train"):
-        for pairs in ("cross-view", "all pairs"):
-            board.add_scalar(f"AP {pairs}/{group}", metrics[group][pairs], step.step)
-    board.flush()
+def _show(out: Path, rows: list[dict[str, Any]]) -> None:
+    """The curves as a picture and for TensorBoard."""
+    draw_curves(rows, out / "curves.png")
+    metrics = rows[-1]
+    with SummaryWriter(str(out / "tensorboard")) as board:
+        if metrics["loss"] is not None:
+            board.add_scalar("loss", metrics["loss"], metrics["step"])
+        for group in ("unseen", "train"):
+            for pairs in ("cross-view", "all pairs"):
+                board.add_scalar(f"AP {pairs}/{group}", metrics[group][pairs], metrics["step"])
