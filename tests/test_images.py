@@ -1,5 +1,6 @@
 """Images of every kind, against pixel values that were put in or that another library reads."""
 
+import os
 import struct
 import zlib
 
@@ -122,6 +123,14 @@ def test_a_folder_gives_all_its_images_in_order_with_names_from_there(tmp_path):
     (tmp_path / "notes.txt").write_text("not an image")
     assert names(tmp_path) == ["a.png", "b/1.png", "b/2.JPG"]
     assert names(str(tmp_path / "b")) == ["1.png", "2.JPG"]
+
+
+def test_a_name_that_is_no_text_becomes_one(tmp_path):
+    tree(tmp_path, "Küche.png")
+    (tmp_path / "Küche.png").rename(os.fsdecode(os.fsencode(tmp_path) + b"/K\xfcche.png"))
+    (image,) = sources(tmp_path)
+    assert image.name == "K\\xfcche.png"
+    np.testing.assert_array_equal(image.read(), COLOUR)
 
 
 def test_a_pattern_gives_names_from_its_first_wildcard(tmp_path):

@@ -52,6 +52,7 @@ def sources(inputs: Input | Iterable[Input], every: int = 1) -> list[NamedImage]
     for label, images in groups:
         for image in images:
             name = f"{label}/{image.name}" if label and several else image.name
+            name = os.fsencode(name).decode("utf-8", "backslashreplace")  # not every file's name is text
             if name in found:
                 raise LocusError(
                     f"two images are named {name}, and features are stored by name; give the folder above both, "
