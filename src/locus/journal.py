@@ -47,7 +47,7 @@ class JournaledFile(io.RawIOBase):
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go by the system when the process ends
         except OSError:
             self._file.close()
-            raise LocusError(f"another process is writing {path}; wait for it or choose another file") from None
+            raise LocusError(f"another process has {path} open; wait for it or choose another file") from None
         self._identity = self._file.read(IDENTITY)
         self._recover()
         self._whole = True  # the journal is not needed
@@ -76,7 +76,9 @@ class JournaledFile(io.RawIOBase):
             self._write_journal()
         except OSError as error:
             self._file.truncate(self._old_end)
-            raise LocusError(f"{self.path} cannot grow: {error.strerror}; it holds what was there before") from error
+            raise LocusError(
+                f"{self.path} cannot grow: {error.strerror}; what it holds is sound, so put this right and run again"
+            ) from error
         self._whole = False
         _apply(self._file, self._changed)
         self._whole = True
