@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from locus import errors, objective, scenes
+    from locus.extraction import extract
     from locus.scenes import Frame, Scene, load_scene
 
-__all__ = ["Frame", "Scene", "errors", "load_scene", "objective", "scenes"]
+__all__ = ["Frame", "Scene", "errors", "extract", "load_scene", "objective", "scenes"]
 __version__ = "0.1.0"
 
 
@@ -19,6 +20,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"locus.{name}")
     if name in ("Frame", "Scene", "load_scene"):
         return getattr(import_module("locus.scenes"), name)
+    if name == "extract":
+        return import_module("locus.extraction").extract
     raise AttributeError(f"module 'locus' has no attribute {name!r}")
 
 
