@@ -1,11 +1,12 @@
 """The `locus` command: one verb per job, nothing but wiring."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -14,6 +15,9 @@ from rich.table import Table
 
 from locus.errors import LocusError
 from locus.scenes import Scene, load_scene
+
+if TYPE_CHECKING:
+    from locus.model import LoCUS
 
 DESCRIPTION = """LoCUS: features that know places. Each command has its own --help.
 
@@ -332,6 +336,78 @@ def export(
     return 0
 
 
+def extract(
+    inputs: Annotated[list[str], tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")],
+    model: str,
+    out: Path = Path("features.h5"),
+    layout: Literal["dense", "hloc"] = "dense",
+    scale: int = 0,
+    layer: int | None = None,
+    batch: int | None = None,
+    workers: int = 2,
+    int8: tyro.conf.FlagCreatePairsOff[bool] = False,
+    every: int = 1,
+) -> int:
+    """Write the features of images, videos or scenes to one HDF5 file.
+
+    Stopped at any moment, it goes on where it was when the same command is run again. Under torchrun, several processes
+    share the images. docs/extract.md shows how to read the file.
+
+    Args:
+        inputs: Image files, folders, patterns in quotes, videos, scenes.
+        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone to use as it is.
+        out: The file to write.
+        layout: dense: maps of all scales; hloc: keypoints and descriptors of one scale, as hloc stores them.
+        scale: The scale, counted from 0, that goes into hloc's layout.
+        layer: How many blocks of a bare backbone are run. By default all.
+        batch: Images of one size that are run together. By default 4 on a CPU, 32 on a GPU.
+        workers: Threads that read images ahead.
+        int8: Multiply in 8 bits: faster on CPUs, features nearly the same.
+        every: Of videos, take every so-many-th frame.
+    """
+    from locus.extraction import extract as extract_features
+
+    network = _model(model, layer)
+    console = Console(soft_wrap=True)
+    try:
+        summary = extract_features(
+            inputs,
+            out,
+            network,
+            layout=layout,
+            scale=scale,
+            batch=batch,
+            workers=workers,
+            int8=int8,
+            every=every,
+            progress=True,
+        )
+    except KeyboardInterrupt:
+        return _fail(f"stopped; finished images are in {out}, and the same command goes on with the rest", 130)
+    counts = [f"{summary.written} images written to {summary.path}"]
+    counts += [f"{summary.present} were there"] if summary.present else []
+    counts += [f"{len(summary.skipped)} could not be read"] if summary.skipped else []
+    console.print(escape(f"{'; '.join(counts)} ({layout} layout, {network.name})"))
+    return 0
+
+
+def _model(name: str, layer: int | None) -> "LoCUS":
+    """A trained model, or a backbone as it is; on this process's GPU if there is one."""
+    import torch
+
+    from locus.backbones import VARIANTS
+    from locus.model import WEIGHTS, LoCUS
+
+    folder = Path(name)
+    bare = name == "classic" or name in VARIANTS or (folder.is_dir() and not (folder / WEIGHTS).exists())
+    if not bare and layer is not None:
+        raise LocusError(f"{name} is a trained model, whose layer is fixed; leave --layer out")
+    model = LoCUS(name, layer, head="identity") if bare else LoCUS.from_pretrained(name)
+    if torch.cuda.is_available():
+        return model.to(f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
+    return model
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "inspect": inspect,
     "convert": convert,
@@ -340,6 +416,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train_from,
     "weights": weights,
     "export": export,
+    "extract": extract,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int32, Num, UInt8
 from numpy import ndarray
-from PIL import Image
+from PIL import Image, ImageOps
 
 from locus.errors import LocusError, SceneError
 
@@ -39,6 +39,8 @@ def _opened(path: Path) -> Generator[Image.Image, None, None]:
             raise LocusError(too_large)
         try:
             yield image
+        except LocusError:
+            raise
         except Exception as error:  # likewise, when the pixels are read
             raise LocusError(f"{path} is damaged or cut short ({error})") from None
 
@@ -49,11 +51,20 @@ def image_size(path: Path) -> tuple[int, int]:
         return image.size
 
 
-def read_image(path: Path) -> UInt8[ndarray, "h w 3"]:
-    with _opened(path) as image:
+def read_image(path: Path, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
+    """RGB whatever the file holds: grey and palettes are spread, 16 bits become 8, transparency is dropped.
+
+    `upright` turns the image as its EXIF tag says. Scenes leave it as stored: that is what their intrinsics refer to.
+    """
+    with _opened(path) as stored:
+        image = ImageOps.exif_transpose(stored) if upright else stored
+        if image.mode == "F":
+            raise LocusError(f"{path} holds floating-point numbers of unknown range; save it with 8 or 16 bits")
         if image.mode.startswith("I"):  # 16-bit grey; Pillow's own conversion would clip it
-            grey = (np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8)
+            grey = (np.asarray(image).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
             return np.repeat(grey[..., None], 3, axis=-1)
+        if image.mode == "P" and "transparency" in image.info:
+            image = image.convert("RGBA")  # Pillow would warn of the transparency that is lost
         return np.asarray(image.convert("RGB"))
 
 
