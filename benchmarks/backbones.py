@@ -135,7 +135,7 @@ def shifts(backbone) -> Callable[[Tensor], Tensor]:
             moved = backbone.tokens(padded[..., top : top + height, left : left + width])
             target = (slice(max(dy, 0), rows + min(dy, 0)), slice(max(dx, 0), columns + min(dx, 0)))
             origin = (slice(max(-dy, 0), rows + min(-dy, 0)), slice(max(-dx, 0), columns + min(-dx, 0)))
-            total[:, *target] += moved[:, *origin]
+            total[(slice(None), *target)] += moved[(slice(None), *origin)]
             count[target] += 1
         return total / count
 

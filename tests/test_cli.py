@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from locus.cli import COMMANDS, Format, main
+from locus.cli import COMMANDS, main
+from locus.commands.scenes import Format
 from locus.errors import LocusError
 from locus.scenes.formats import READERS
 from tests.scenes import layouts, room

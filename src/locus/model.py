@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -24,7 +25,7 @@ from locus.files import atomic
 from locus.heads import Head, HeadKind, build
 from locus.hub import hub_answers
 
-__all__ = ["Head", "LoCUS", "ModelError"]
+__all__ = ["Head", "LoCUS", "ModelError", "load", "this_device"]
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
@@ -227,6 +228,24 @@ class LoCUS(
         model = cls(backbone, 11 if isinstance(backbone, str) else None, radii=(radius,), attention_scale=0.125)
         load_learned(model.head, authors_head(Path(path)), path)
         return model
+
+
+def load(name: str, layer: int | None = None) -> LoCUS:
+    """A trained model (a run's folder, a Hugging Face id); or a backbone as it is, by name or by its folder."""
+    config = Path(name) / CONFIG
+    network = config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace")
+    if name == "classic" or name in backbones.VARIANTS or network:
+        return LoCUS(name, layer, head="identity")
+    if layer is not None:
+        raise ModelError(f"{name} is a trained model, whose layer is fixed; leave --layer out")
+    return LoCUS.from_pretrained(name)
+
+
+def this_device() -> torch.device:
+    """This process's GPU if there is one, else the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:

@@ -13,7 +13,7 @@ from tensorboardX import SummaryWriter
 
 from locus import backbones
 from locus.cache import scene_fingerprint
-from locus.model import LoCUS
+from locus.model import LoCUS, this_device
 from locus.training.batches import Environment
 from locus.training.checkpoints import METRICS, begin, last_state, provenance, read_metrics
 from locus.training.curves import draw_curves
@@ -70,7 +70,7 @@ def _train(
     watcher: Watcher,
     processes: Processes,
 ) -> Summary:
-    device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    device = this_device()
     torch.manual_seed(settings.seed)
     backbone = backbones.load(settings.backbone, settings.layer, norm=settings.norm).to(device)
     model = LoCUS(

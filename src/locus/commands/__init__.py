@@ -1,0 +1,1 @@
+"""One file of commands per job; `locus.cli` puts them together."""

@@ -1,0 +1,104 @@
+"""Commands that put a model to work elsewhere: extract, export."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+from locus.errors import LocusError
+
+
+def extract(
+    inputs: Annotated[list[str], tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")],
+    model: str,
+    out: Path = Path("features.h5"),
+    layout: Literal["dense", "hloc"] = "dense",
+    scale: int = 0,
+    layer: int | None = None,
+    batch: int | None = None,
+    workers: int = 2,
+    int8: tyro.conf.FlagCreatePairsOff[bool] = False,
+    every: int = 1,
+) -> int:
+    """Write the features of images, videos or scenes to one HDF5 file.
+
+    Stopped at any moment, it goes on where it was when the same command is run again. Under torchrun, several processes
+    share the images. docs/extract.md shows how to read the file.
+
+    Args:
+        inputs: Image files, folders, patterns in quotes, videos, scenes.
+        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone to use as it is.
+        out: The file to write.
+        layout: dense: maps of all scales; hloc: keypoints and descriptors of one scale, as hloc stores them.
+        scale: The scale, counted from 0, that goes into hloc's layout.
+        layer: How many blocks of a bare backbone are run. By default all.
+        batch: Images of one size that are run together. By default 4 on a CPU, 32 on a GPU.
+        workers: Threads that read images ahead.
+        int8: Multiply in 8 bits: faster on CPUs, features nearly the same.
+        every: Of videos, take every so-many-th frame.
+    """
+    from locus.extraction import extract as extract_features
+    from locus.model import load, this_device
+
+    network = load(model, layer).to(this_device())
+    console = Console(soft_wrap=True)
+    try:
+        summary = extract_features(
+            inputs,
+            out,
+            network,
+            layout=layout,
+            scale=scale,
+            batch=batch,
+            workers=workers,
+            int8=int8,
+            every=every,
+            progress=True,
+        )
+    except KeyboardInterrupt:
+        Console(stderr=True, soft_wrap=True).print(
+            f"stopped; finished images are in {escape(str(out))}, and the same command goes on with the rest"
+        )
+        return 130
+    counts = [f"{summary.written} images written to {summary.path}"]
+    counts += [f"{summary.present} were there"] if summary.present else []
+    counts += [f"{len(summary.skipped)} could not be read"] if summary.skipped else []
+    console.print(escape(f"{'; '.join(counts)} ({layout} layout, {network.name})"))
+    return 0
+
+
+def export(
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    out: Path | None = None,
+    hub: Path | None = None,
+    size: tuple[int, int] | None = None,
+    backbone: str | None = None,
+) -> int:
+    """Write a trained model for use elsewhere: an ONNX file, or a folder for the Hugging Face hub.
+
+    The ONNX file takes RGB images in [0, 1], resized to whole patches, and is checked against torch. The folder holds
+    what was learned and a page that says how to load it; `hf upload NAME FOLDER` publishes it.
+
+    Args:
+        run: A training run's folder, or the name of a model on the Hugging Face hub.
+        out: The ONNX file to write.
+        hub: The folder to write.
+        size: Width and height of the images the ONNX file takes. By default any.
+        backbone: Where the backbone's weights are, if not where they were in training.
+    """
+    from locus.export import export_onnx
+    from locus.model import LoCUS
+
+    if out is None and hub is None:
+        raise LocusError("nothing to write: give --out FILE.onnx, or --hub FOLDER, or both")
+    model = LoCUS.from_pretrained(run, **({} if backbone is None else {"backbone": backbone}))
+    if out is not None:
+        written = export_onnx(model, out, size)
+        takes = "any size in whole patches" if size is None else f"{size[0]}×{size[1]} pixels only"
+        Console().print(f"Wrote {escape(str(written))}: images of {takes}, any batch; the same numbers as torch")
+    if hub is not None:
+        model.save_pretrained(hub)
+        Console().print(f"Wrote {escape(str(hub))}: what was learned, and README.md, which says how to load it")
+    return 0

@@ -1,0 +1,62 @@
+"""The command `train`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from locus.errors import LocusError
+
+
+def train_from(preset: str) -> Callable[..., int]:
+    """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped."""
+    from locus.training import PRESETS, Settings
+
+    if preset not in PRESETS:
+        raise LocusError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")
+
+    def train(
+        scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
+        out: Path,
+        val: tuple[str, ...] = (),
+        settings: Annotated[Settings, tyro.conf.arg(name="")] = PRESETS[preset],
+        preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
+        cache: Path | None = None,
+    ) -> int:
+        """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped.
+
+        Args:
+            scenes: Folders of scenes, globs, or .txt files that list folders; each scene is a place of its own.
+            out: The run's folder: model, checkpoints, metrics, curves.png.
+            val: Places to validate on, never trained on. With one scene and none here, a part of it is kept apart.
+            preset: The settings to start from: what was measured to be best, or the paper's, or the authors' code's.
+            cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
+        """
+        from locus.training import train as train_model
+
+        summary = train_model(scenes, out, settings, val=val, cache=cache, progress=True)
+        best, first = summary.best, summary.metrics[0]
+        table = Table("cross-view AP on unseen places", "", box=None, padding=(0, 2, 0, 0))
+        for name, measured in first["baselines"].items():
+            table.add_row(f"untrained backbone, {name.replace('pca', 'PCA')}", f"{measured['cross-view']:.3f}")
+        table.add_row(f"trained, step {best['step']}", f"[bold]{best['unseen']['cross-view']:.3f}[/bold]")
+        table.add_row("the same, on training places", f"{best['train']['cross-view']:.3f}")
+        Console().print(table)
+        Console(soft_wrap=True).print(f"Model: {escape(str(out))}  Curves: {escape(str(out / 'curves.png'))}")
+        return 0 if summary.finished else 130
+
+    return train
+
+
+def preset_of(words: Sequence[str]) -> str:
+    """The preset named on a command line."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--preset":
+            return following
+        if word.startswith("--preset="):
+            return word.removeprefix("--preset=")
+    return "default"
