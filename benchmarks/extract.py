@@ -4,15 +4,15 @@
     python benchmarks/extract.py [--model dinov2-small-focus --layer 9]
 
 "files" is the whole way from JPEG files to an HDF5 file, "bare" the network alone on batches of the same size. The two
-sides, and the two precisions, take turns, and medians are compared, because machines are noisy. "cosine" compares the
-features of each patch in 8 bits with those in full precision, as stored: the mean, and the lowest of all patches. Peak
-memory is that of fresh processes, one with eight times the images of the other. Without `--model` a random ViT-S/14 is
-measured: the same speed, but its cosines say nothing.
+sides, and the two precisions, take turns, and medians are compared, because machines are noisy; "CPU" compares the time
+that processors spent, which on a machine shared with others says more than the clock. "cosine" compares the features of
+each patch in 8 bits with those in full precision, as stored: the mean, and the lowest of all patches. Peak memory is
+that of fresh processes, one with eight times the images of the other. Without `--model` a random ViT-S/14 is measured:
+the same speed, but its cosines say nothing.
 """
 
 import multiprocessing
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -49,6 +49,8 @@ class Arguments:
     """Pixels of the square images."""
     repeats: int = 5
     """Runs of each side."""
+    threads: int | None = None
+    """Threads of the network. By default torch's own choice. On a busy machine 1, as threads that wait look busy."""
 
 
 def build(name: str | None, layer: int | None, folder: Path) -> LoCUS:
@@ -74,10 +76,11 @@ def square_images(source: Path, folder: Path, size: int, count: int) -> Path:
     return out
 
 
-def seconds(job: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def seconds(job: Callable[[], object]) -> tuple[float, float]:
+    """By the clock, and spent by processors."""
+    start, spent = time.perf_counter(), time.process_time()
     job()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - spent
 
 
 def files(images: Path, model: LoCUS, int8: bool = False) -> None:
@@ -102,16 +105,20 @@ def cosines(images: Path, folder: Path, model: LoCUS) -> tuple[float, float]:
 
 
 def peak_megabytes(arguments: tuple[str, Path]) -> float:
-    """Peak memory of a fresh process that extracts a folder."""
+    """Peak memory of a fresh process that extracts a folder. (Linux hands `ru_maxrss` down from the parent.)"""
     name, images = arguments
     files(images, LoCUS(name, head="identity"))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def main(arguments: Arguments) -> None:
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
     console = Console()
     table = Table(title=f"{arguments.count} images, {torch.get_num_threads()} threads; images/s, medians")
-    for column in ("pixels", "bare", "files", "files / bare", "bare int8", "int8 / fp32", "cosine", "lowest"):
+    columns = ("pixels", "bare", "files", "ratio", "CPU", "int8", "ratio to bare", "CPU", "cosine", "lowest")
+    for column in columns:
         table.add_column(column, justify="right")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -127,15 +134,15 @@ def main(arguments: Arguments) -> None:
             }
             bare(list(ready[:1]), model)
             bare(list(ready[:1]), small)
-            times: dict[str, list[float]] = {name: [] for name in jobs}
+            times: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
             for _ in range(arguments.repeats):
                 for name, job in jobs.items():
                     times[name].append(seconds(job))
-            rate = {name: arguments.count / float(np.median(values)) for name, values in times.items()}
-            ratios = rate["files"] / rate["bare"], rate["int8"] / rate["bare"]
-            mean, lowest = cosines(images, folder, model)
-            row = (rate["bare"], rate["files"], ratios[0], rate["int8"], ratios[1])
-            table.add_row(str(size), *(f"{value:.2f}" for value in row), f"{mean:.4f}", f"{lowest:.4f}")
+            rate = {name: arguments.count / np.median(values, axis=0) for name, values in times.items()}
+            row = [f"{rate['bare'][0]:.2f}"]
+            for name in ("files", "int8"):
+                row += [f"{value:.2f}" for value in (rate[name][0], *(rate[name] / rate["bare"]))]
+            table.add_row(str(size), *row, *(f"{value:.4f}" for value in cosines(images, folder, model)))
         console.print(table)
         counts = (2 * arguments.count, 16 * arguments.count)
         folders = [square_images(arguments.images, folder, arguments.sizes[0], count) for count in counts]
