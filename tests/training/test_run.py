@@ -312,7 +312,7 @@ def test_two_processes_equal_one(run, rooms, cache, tmp_path):
 
 
 def test_killed_at_any_moment_a_run_goes_on_from_its_last_checkpoint(run, rooms, cache, tmp_path):
-    settings = replace(SETTINGS, steps=400, validate_every=100, checkpoint_every=5)
+    settings = replace(SETTINGS, steps=150, validate_every=50, checkpoint_every=5)
     run(settings, out="whole")
     rng = np.random.default_rng(0)
     out, reached = tmp_path / "killed", 0
@@ -321,7 +321,7 @@ def test_killed_at_any_moment_a_run_goes_on_from_its_last_checkpoint(run, rooms,
         deadline = time.monotonic() + 60
         while not (out / LAST).is_file() and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(rng.uniform(0, 4))
+        time.sleep(rng.uniform(0, 3))
         process.send_signal(signal.SIGKILL)
         process.wait()
         step = torch.load(out / LAST, weights_only=True)["step"]
