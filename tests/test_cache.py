@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from locus.cache import cache_bytes, cache_scene
 from locus.errors import LocusError
 from locus.geometry import transform
 from locus.scenes import patch_points
-from locus.scenes.houses import generate
 from tests.scenes import layouts, room
 
 
@@ -113,9 +113,9 @@ def test_a_damaged_cache_is_an_error_that_says_what_to_do(scene, backbone, tmp_p
         cache_scene(scene, backbone, folder=tmp_path / "cache")
 
 
-def test_a_scene_in_memory_cannot_be_cached(backbone, tmp_path):
+def test_a_scene_in_memory_cannot_be_cached(scene, backbone, tmp_path):
     with pytest.raises(LocusError, match="in memory alone"):
-        cache_scene(generate(seed=1, frames=2, size=(64, 48)), backbone, folder=tmp_path / "cache")
+        cache_scene(replace(scene, folder=None), backbone, folder=tmp_path / "cache")
 
 
 def test_an_augmented_copy_shows_the_same_points(scene):

@@ -248,7 +248,7 @@ def test_batches_without_positives_are_counted_and_explained_if_they_persist(run
     assert run(out="one").metrics[-1]["skipped"] == 1
     skip = set(range(1000))
     with pytest.raises(TrainingError, match="do the frames overlap"):
-        run(replace(SETTINGS, steps=200), out="all")
+        run(replace(SETTINGS, steps=200, validate_every=200, checkpoint_every=200), out="all")
 
 
 def test_a_full_disk_while_saving_leaves_the_previous_checkpoint(run, tmp_path, monkeypatch):
