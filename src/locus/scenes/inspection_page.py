@@ -2,7 +2,6 @@
 
 import base64
 import io
-import tempfile
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from locus.errors import LocusError
+from locus.files import atomic
 from locus.scenes.consistency import NEAR, Carried
 from locus.scenes.inspection import Inspection
 from locus.scenes.patches import patch_points
@@ -44,11 +44,8 @@ def write_page(inspection: Inspection, path: Path) -> Path:
     """Write the page to `path`, whole or not at all."""
     page = render_page(inspection).encode()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(page)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
+        with atomic(path) as file:
+            file.write_bytes(page)
     except OSError as error:
         raise LocusError(f"the page cannot be written to {path}: {error.strerror}") from None
     return path
