@@ -70,6 +70,11 @@ def _train(
     watcher: Watcher,
     processes: Processes,
 ) -> Summary:
+    train_paths, val_paths = find_scenes(scenes), find_scenes(val)
+    both = set(train_paths) & set(val_paths)
+    if both or not train_paths:
+        what = f"{min(both)} is given to train on and to validate on" if both else "there is no scene to train on"
+        raise TrainingError(f"{what}; see the scenes given, and --val")
     device = this_device()
     torch.manual_seed(settings.seed)
     backbone = backbones.load(settings.backbone, settings.layer, norm=settings.norm).to(device)
@@ -81,11 +86,6 @@ def _train(
         blocks=settings.blocks,
         resolution=settings.resolution,
     ).to(device)
-    train_paths, val_paths = find_scenes(scenes), find_scenes(val)
-    both = set(train_paths) & set(val_paths)
-    if both or not train_paths:
-        what = f"{min(both)} is given to train on and to validate on" if both else "there is no scene to train on"
-        raise TrainingError(f"{what}; see the scenes given, and --val")
     opened = open_scenes([*train_paths, *val_paths])
     trained, kept = opened[: len(train_paths)], opened[len(train_paths) :]
     size = estimate(trained, backbone, settings, copies=settings.copies) + estimate(kept, backbone, settings)
