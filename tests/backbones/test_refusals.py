@@ -61,6 +61,7 @@ def test_the_norm_of_a_convolutional_network_fits_its_last_stage_only(loaded):
         ({}, "not a network that transformers can open"),
         ("{", "not a network that transformers can open"),
         ([], "not a network that transformers can open"),
+        ({"model_type": "dinov2", "hidden_size": "wide"}, "not a network that transformers can open"),
     ],
 )
 def test_a_folder_of_another_network_is_refused(config, says, tmp_path):
@@ -116,3 +117,42 @@ def test_weights_of_another_shape_are_refused(copied):
     with pytest.raises(WeightsError, match="does not hold the weights") as error:
         backbones.load(folder)
     assert one_sentence(error)
+
+
+def test_code_that_comes_with_a_network_is_not_run_whatever_is_typed(tmp_path, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *prompt: "y")
+    own = {"model_type": "theirs", "auto_map": {"AutoConfig": "theirs.Theirs"}}
+    (tmp_path / "config.json").write_text(json.dumps(own))
+    (tmp_path / "theirs.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'w')\n"
+        "from transformers import PreTrainedConfig\n"
+        "class Theirs(PreTrainedConfig):\n    model_type = 'theirs'\n"
+    )
+    with pytest.raises(WeightsError, match="not a network that transformers can open") as error:
+        backbones.load(tmp_path)
+    assert one_sentence(error)
+    assert not (tmp_path / "ran").exists()
+
+
+class Runs:
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return open, (self.file, "w")
+
+
+@pytest.mark.parametrize("kind", ["code", "text", "index"])
+def test_other_weight_files_that_are_spoiled_are_refused(kind, copied):
+    folder = copied("dinov2")
+    (folder / "model.safetensors").unlink()
+    if kind == "code":
+        torch.save({"weight": Runs(str(folder / "ran"))}, folder / "pytorch_model.bin")
+    elif kind == "text":
+        (folder / "pytorch_model.bin").write_text("hello world")
+    else:
+        (folder / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(WeightsError, match="does not hold the weights") as error:
+        backbones.load(folder)
+    assert one_sentence(error)
+    assert not (folder / "ran").exists()
