@@ -5,11 +5,20 @@ import json
 import numpy as np
 import pytest
 import torch
+from jaxtyping import config
 
 from locus import backbones
 from locus.backbones import BackboneError
 from locus.errors import LocusError, WeightsError
 from tests import networks
+
+
+@pytest.fixture
+def as_in_use():
+    """Without the checks of types that tests have and users do not."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 def one_sentence(error):
@@ -54,7 +63,7 @@ def test_the_norm_of_a_convolutional_network_fits_its_last_stage_only(loaded):
 
 
 @pytest.mark.parametrize(
-    ("config", "says"),
+    ("content", "says"),
     [
         ({"model_type": "bert"}, "type bert; LoCUS knows vit, dinov2"),
         ({"model_type": "frobnicate"}, "frobnicate"),
@@ -64,8 +73,8 @@ def test_the_norm_of_a_convolutional_network_fits_its_last_stage_only(loaded):
         ({"model_type": "dinov2", "hidden_size": "wide"}, "not a network that transformers can open"),
     ],
 )
-def test_a_folder_of_another_network_is_refused(config, says, tmp_path):
-    (tmp_path / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+def test_a_folder_of_another_network_is_refused(content, says, tmp_path):
+    (tmp_path / "config.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(LocusError, match=says) as error:
         backbones.load(tmp_path)
     assert one_sentence(error)
@@ -156,3 +165,19 @@ def test_other_weight_files_that_are_spoiled_are_refused(kind, copied):
         backbones.load(folder)
     assert one_sentence(error)
     assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        np.zeros((40, 50), np.uint8),
+        np.zeros((40, 50, 4), np.uint8),
+        np.zeros((3, 40, 50), np.uint8),
+        np.zeros((40, 50, 3), np.uint16),
+        np.zeros((40, 50, 3), np.float32),
+        torch.zeros(40, 50, 3, dtype=torch.uint8),
+    ],
+)
+def test_an_array_that_is_no_rgb_image_of_bytes_is_refused(image, loaded, as_in_use):
+    with pytest.raises(BackboneError, match="array of RGB bytes"):
+        loaded("classic").prepare(image)
