@@ -137,13 +137,21 @@ def test_a_spoiled_folder_is_one_sentence(name, content, tmp_path):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["/no/such/folder", "somebody/no-such-locus-model", "nonsense"])
-def test_a_model_that_cannot_be_had_is_one_sentence_at_once(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("/no/such/folder", "is no folder"),
+        ("somebody/no-such-locus-model", "the hub does not answer"),
+        ("nonsense", "the hub does not answer"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_one_sentence_at_once(name, says, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
     begun = time.monotonic()
     with pytest.raises(ModelError, match=name) as error:
         LoCUS.from_pretrained(name)
     assert "\n" not in str(error.value)
+    assert says in str(error.value)
     assert time.monotonic() - begun < 10
 
 

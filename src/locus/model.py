@@ -176,13 +176,17 @@ class LoCUS(
         Its backbone is loaded by the name it was saved with; `backbone=` gives another place to find the same weights.
         """
         name = str(pretrained_model_name_or_path)
-        if not Path(name).is_dir() and not hub_answers():
+        alone = not Path(name).is_dir() and not hub_answers()
+        if alone:
             options["local_files_only"] = True  # it may have been fetched before
         try:
             return super().from_pretrained(name, **options)
         except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
             what = "holds no model" if Path(name).is_dir() else "is no folder, and could not be had from Hugging Face"
-            raise ModelError(f"{name} {what}: {str(error).strip().splitlines()[0]}") from error
+            cause = str(error).strip().split("\n")[0]
+            if alone and isinstance(error, OSError):
+                cause = "the hub does not answer, and it was not fetched before"
+            raise ModelError(f"{name} {what}: {cause}") from error
 
     @classmethod
     def _from_pretrained(
