@@ -56,6 +56,12 @@ def test_an_authors_checkpoint_that_does_not_fit_is_refused_by_key(tmp_path, bac
         LoCUS.from_authors(tmp_path / "list.pth", backbone)
 
 
+def test_keys_that_are_no_names_are_refused(tmp_path, backbone):
+    torch.save({7: torch.ones(2)}, tmp_path / "it.pth")
+    with pytest.raises(LocusError, match="not one of the authors' checkpoints: 7"):
+        LoCUS.from_authors(tmp_path / "it.pth", backbone)
+
+
 class Runs:
     """Unpickled, it would make a file."""
 
@@ -75,7 +81,9 @@ def test_a_pickle_that_runs_code_is_refused_and_does_not_run(write, tmp_path, ba
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"not a checkpoint"])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"not a checkpoint", b"\x80\x02}q", b"\x80\x02X\x01\x00\x00\x00\xff", b"\x80\x02h\xf6"]
+)
 def test_a_file_that_is_no_checkpoint_is_one_sentence(content, tmp_path, backbone):
     if content is not None:
         (tmp_path / "it.pth").write_bytes(content)

@@ -11,7 +11,7 @@ import torch
 from locus import backbones, cache, load_scene
 from locus.augmentation import augmented
 from locus.backbones.classic import Classic
-from locus.cache import cache_bytes, cache_scene
+from locus.cache import cache_bytes, cache_scene, scene_fingerprint
 from locus.errors import LocusError
 from locus.geometry import transform
 from locus.scenes import patch_points
@@ -63,6 +63,17 @@ def test_another_state_of_anything_is_another_cache(scene, backbone, tmp_path):
     with pytest.warns(UserWarning, match="left out"):
         seen.add(cache_scene(scene, backbone, folder=tmp_path / "cache").fingerprint)
     assert len(seen) == 6
+
+
+def test_files_behind_links_count_and_links_to_nothing_or_upwards_do_no_harm(scene, tmp_path):
+    shutil.move(scene.folder / "images", tmp_path / "elsewhere")
+    (scene.folder / "images").symlink_to(tmp_path / "elsewhere")
+    (scene.folder / ".#lock").symlink_to("nothing")
+    (scene.folder / "again").symlink_to(scene.folder)
+    before = scene_fingerprint(scene)
+    assert scene_fingerprint(scene) == before
+    os.utime(next((tmp_path / "elsewhere").glob("*.png")), ns=(1, 1))
+    assert scene_fingerprint(scene) != before
 
 
 def test_other_weights_are_another_cache(scene, tmp_path):

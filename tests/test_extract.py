@@ -323,10 +323,10 @@ def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(tmp_path, m
 
 
 def test_two_processes_share_the_images_and_leave_one_file(tmp_path, folder, model, server):
-    out = tmp_path / "out.h5"
+    out = tmp_path / "out[1].h5"  # no pattern
     processes = [server("start", folder, out, rank, 2) for rank in range(2)]
     assert [server("wait", process) for process in processes] == [0, 0]
-    assert inside(tmp_path) == ["images", "out.h5"]
+    assert inside(tmp_path) == ["images", "out[1].h5"]
     assert stored(out) == {image.name for image in sources(folder)}
     check(out, folder, model)
 

@@ -120,6 +120,8 @@ def test_weights_that_do_not_fit_are_listed(spoil, says, folder, tmp_path):
         ("config.json", "[]"),
         ("config.json", '{"backbone_fingerprint": "x", "backbone": "classic", "head": "paper", "colour": 3}'),
         ("config.json", '{"backbone_fingerprint": "x", "backbone": "classic", "head": "frobnicate"}'),
+        ("config.json", '{"backbone_fingerprint": "x", "backbone": "classic", "head": "paper", "radii": 0.2}'),
+        ("config.json", '{"backbone_fingerprint": "x", "backbone": "classic", "head": "paper", "resolution": "x"}'),
         ("model.safetensors", "nothing"),
         ("config.json", None),
         ("model.safetensors", None),
@@ -135,13 +137,21 @@ def test_a_spoiled_folder_is_one_sentence(name, content, tmp_path):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["/no/such/folder", "somebody/no-such-locus-model", "nonsense"])
-def test_a_model_that_cannot_be_had_is_one_sentence_at_once(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("/no/such/folder", "is no folder"),
+        ("somebody/no-such-locus-model", "the hub does not answer"),
+        ("nonsense", "the hub does not answer"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_one_sentence_at_once(name, says, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
     begun = time.monotonic()
     with pytest.raises(ModelError, match=name) as error:
         LoCUS.from_pretrained(name)
     assert "\n" not in str(error.value)
+    assert says in str(error.value)
     assert time.monotonic() - begun < 10
 
 
@@ -149,6 +159,12 @@ def test_a_model_that_cannot_be_had_is_one_sentence_at_once(name, monkeypatch):
 def test_radii_are_positive_numbers(radii):
     with pytest.raises(ModelError, match="radii are positive numbers"):
         LoCUS("classic", radii=radii)
+
+
+@pytest.mark.parametrize("option", [{"dimension": 0}, {"resolution": 0}, {"resolution": -5}])
+def test_dimension_and_resolution_are_positive(option):
+    with pytest.raises(ModelError, match="dimension and resolution are positive"):
+        LoCUS("classic", **option)
 
 
 def test_a_loaded_backbone_keeps_its_layer(folder):

@@ -90,6 +90,13 @@ def test_a_sheet_holds_every_picture():
     assert (drawn[12:, 12:] == 255).all()
 
 
+def test_a_sheet_may_have_no_gap():
+    picture = np.full((4, 6, 3), 7, np.uint8)
+    drawn = viz.sheet([[picture, picture], [picture, picture]], gap=0)
+    assert drawn.shape == (8, 12, 3)
+    assert (drawn == 7).all()
+
+
 def test_parts_are_there_by_name_and_imported_late():
     import subprocess
     import sys

@@ -1,6 +1,5 @@
 """The checkpoints the paper's authors released, read into our head's names."""
 
-import pickle
 import re
 from pathlib import Path
 
@@ -21,7 +20,7 @@ def authors_head(path: Path) -> dict[str, Tensor]:
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise LocusError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (pickle.UnpicklingError, EOFError, RuntimeError):
+    except Exception:  # a damaged file can raise anything: zip, pickle, unicode, struct
         raise LocusError(
             f"{path} is not a checkpoint that can be read safely: it is damaged, or holds more than weights"
         ) from None
@@ -30,7 +29,7 @@ def authors_head(path: Path) -> dict[str, Tensor]:
     if not isinstance(stored, dict):
         raise LocusError(f"{path} holds a {type(stored).__name__}, not a dictionary of weights")
     head, strange = {}, []
-    for key, weight in stored.items():
+    for key, weight in ((str(key), weight) for key, weight in stored.items()):
         if BACKBONE.search(key):
             continue
         entry = ENTRY.search(key)

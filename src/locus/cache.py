@@ -60,11 +60,16 @@ def scene_fingerprint(scene: Scene) -> str:
     if scene.folder is None:
         raise LocusError(f"the scene {scene.name} is in memory alone; write it to a folder first (locus.scenes.export)")
     digest = hashlib.sha256(f"{scene.convention} {[source.name for source in scene.sources]}".encode())
-    for folder, folders, files in os.walk(scene.folder):
+    seen: set[str] = set()
+    for folder, folders, files in os.walk(scene.folder, followlinks=True):  # images are often a link to another disk
+        if (real := os.path.realpath(folder)) in seen:  # a link to a folder above would go on for ever
+            folders.clear()
+        seen.add(real)
         folders.sort()
         for file in sorted(files):
-            state = Path(folder, file).stat()
-            digest.update(f"{folder} {file} {state.st_size} {state.st_mtime_ns}".encode())
+            with suppress(FileNotFoundError):  # a link to nothing
+                state = Path(folder, file).stat()
+                digest.update(f"{folder} {file} {state.st_size} {state.st_mtime_ns}".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
 
 

@@ -1,5 +1,6 @@
 """Writing files so that they are there whole or not at all, whatever happens in between."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Generator
@@ -10,6 +11,8 @@ from pathlib import Path
 @contextmanager
 def atomic(path: Path) -> Generator[Path, None, None]:
     """A temporary file to write to, in `path`'s folder; it becomes `path` if all went well, and vanishes if not."""
+    if path.is_dir():  # renaming would fail at the end, with the temporary file's name in the message
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)

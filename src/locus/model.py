@@ -71,6 +71,8 @@ class LoCUS(
         super().__init__()
         if not radii or not all(0 < radius < float("inf") for radius in radii):
             raise ModelError(f"radii are positive numbers of metres, one a scale, not {tuple(radii)}")
+        if dimension < 1 or (resolution is not None and resolution < 1):
+            raise ModelError(f"dimension and resolution are positive numbers, not {dimension} and {resolution}")
         if isinstance(backbone, str):
             backbone = backbones.load(backbone, layer, norm=norm)
         elif layer not in (None, backbone.layer) or norm not in (None, backbone.norm):
@@ -174,13 +176,17 @@ class LoCUS(
         Its backbone is loaded by the name it was saved with; `backbone=` gives another place to find the same weights.
         """
         name = str(pretrained_model_name_or_path)
-        if not Path(name).is_dir() and not hub_answers():
+        alone = not Path(name).is_dir() and not hub_answers()
+        if alone:
             options["local_files_only"] = True  # it may have been fetched before
         try:
             return super().from_pretrained(name, **options)
-        except (OSError, ValueError, AttributeError, SafetensorError) as error:
+        except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
             what = "holds no model" if Path(name).is_dir() else "is no folder, and could not be had from Hugging Face"
-            raise ModelError(f"{name} {what}: {str(error).strip().splitlines()[0]}") from error
+            cause = str(error).strip().split("\n")[0]
+            if alone and isinstance(error, OSError):
+                cause = "the hub does not answer, and it was not fetched before"
+            raise ModelError(f"{name} {what}: {cause}") from error
 
     @classmethod
     def _from_pretrained(

@@ -1,6 +1,7 @@
 """Feature files of several processes under torchrun: each has its own; the last to finish puts them together."""
 
 import fcntl
+import glob
 import hashlib
 import os
 from collections.abc import Generator, Sequence
@@ -24,7 +25,7 @@ def rank_file(out: Path, rank: int) -> Path:
 def rank_files(out: Path) -> list[Path]:
     return sorted(
         path
-        for path in out.parent.glob(f"{out.stem}.rank*{out.suffix}")
+        for path in out.parent.glob(f"{glob.escape(out.stem)}.rank*{glob.escape(out.suffix)}")
         if path.name[len(f"{out.stem}.rank") : len(path.name) - len(out.suffix)].isdigit()
     )
 

@@ -87,7 +87,7 @@ def sheet(rows: Sequence[Sequence[Picture]], gap: int = 4) -> Picture:
         cv2.copyMakeBorder(strip, 0, gap, 0, width - strip.shape[1], cv2.BORDER_CONSTANT, value=(255, 255, 255))
         for strip in strips
     ]
-    return np.concatenate(padded)[:-gap]
+    return np.concatenate(padded)[: -gap or None]
 
 
 def _similarity(features: Float[Tensor, "h w c"], query: Float[Tensor, " c"]) -> Float[ndarray, "h w"]:

@@ -5,11 +5,20 @@ import json
 import numpy as np
 import pytest
 import torch
+from jaxtyping import config
 
 from locus import backbones
 from locus.backbones import BackboneError
 from locus.errors import LocusError, WeightsError
 from tests import networks
+
+
+@pytest.fixture
+def as_in_use():
+    """Without the checks of types that tests have and users do not."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 def one_sentence(error):
@@ -54,17 +63,18 @@ def test_the_norm_of_a_convolutional_network_fits_its_last_stage_only(loaded):
 
 
 @pytest.mark.parametrize(
-    ("config", "says"),
+    ("content", "says"),
     [
         ({"model_type": "bert"}, "type bert; LoCUS knows vit, dinov2"),
         ({"model_type": "frobnicate"}, "frobnicate"),
         ({}, "not a network that transformers can open"),
         ("{", "not a network that transformers can open"),
         ([], "not a network that transformers can open"),
+        ({"model_type": "dinov2", "hidden_size": "wide"}, "not a network that transformers can open"),
     ],
 )
-def test_a_folder_of_another_network_is_refused(config, says, tmp_path):
-    (tmp_path / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+def test_a_folder_of_another_network_is_refused(content, says, tmp_path):
+    (tmp_path / "config.json").write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(LocusError, match=says) as error:
         backbones.load(tmp_path)
     assert one_sentence(error)
@@ -116,3 +126,58 @@ def test_weights_of_another_shape_are_refused(copied):
     with pytest.raises(WeightsError, match="does not hold the weights") as error:
         backbones.load(folder)
     assert one_sentence(error)
+
+
+def test_code_that_comes_with_a_network_is_not_run_whatever_is_typed(tmp_path, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *prompt: "y")
+    own = {"model_type": "theirs", "auto_map": {"AutoConfig": "theirs.Theirs"}}
+    (tmp_path / "config.json").write_text(json.dumps(own))
+    (tmp_path / "theirs.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'w')\n"
+        "from transformers import PreTrainedConfig\n"
+        "class Theirs(PreTrainedConfig):\n    model_type = 'theirs'\n"
+    )
+    with pytest.raises(WeightsError, match="not a network that transformers can open") as error:
+        backbones.load(tmp_path)
+    assert one_sentence(error)
+    assert not (tmp_path / "ran").exists()
+
+
+class Runs:
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return open, (self.file, "w")
+
+
+@pytest.mark.parametrize("kind", ["code", "text", "index"])
+def test_other_weight_files_that_are_spoiled_are_refused(kind, copied):
+    folder = copied("dinov2")
+    (folder / "model.safetensors").unlink()
+    if kind == "code":
+        torch.save({"weight": Runs(str(folder / "ran"))}, folder / "pytorch_model.bin")
+    elif kind == "text":
+        (folder / "pytorch_model.bin").write_text("hello world")
+    else:
+        (folder / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(WeightsError, match="does not hold the weights") as error:
+        backbones.load(folder)
+    assert one_sentence(error)
+    assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        np.zeros((40, 50), np.uint8),
+        np.zeros((40, 50, 4), np.uint8),
+        np.zeros((3, 40, 50), np.uint8),
+        np.zeros((40, 50, 3), np.uint16),
+        np.zeros((40, 50, 3), np.float32),
+        torch.zeros(40, 50, 3, dtype=torch.uint8),
+    ],
+)
+def test_an_array_that_is_no_rgb_image_of_bytes_is_refused(image, loaded, as_in_use):
+    with pytest.raises(BackboneError, match="array of RGB bytes"):
+        loaded("classic").prepare(image)

@@ -138,6 +138,13 @@ def test_without_network_one_sentence_comes_at_once(home):
     assert "HF_HOME" in str(error.value)
 
 
+def test_a_folder_that_happens_to_have_a_known_name_is_in_nobodys_way(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dino-vitb8").mkdir()
+    with pytest.raises(WeightsError, match="facebook/dino-vitb8 is not in the Hugging Face cache"):
+        locate("dino-vitb8")
+
+
 def test_any_hugging_face_id_may_be_asked_for(home):
     with pytest.raises(WeightsError, match="google/vit-base-patch16-224 is not in the Hugging Face cache"):
         locate("google/vit-base-patch16-224")

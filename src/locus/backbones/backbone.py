@@ -85,6 +85,9 @@ class Backbone(nn.Module, ABC):
         self, image: UInt8[ndarray, "height width 3"], resolution: int | None = None
     ) -> UInt8[Tensor, "3 rows columns"]:
         """An image resized to whole patches, so that the grid of tokens spans all of it."""
+        if getattr(image, "dtype", None) != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+            what = f"{getattr(image, 'dtype', type(image).__name__)} {tuple(getattr(image, 'shape', ()))}"
+            raise BackboneError(f"an image is an array of RGB bytes (height, width, 3), not {what}")
         height, width = image.shape[:2]
         size = self.size(width, height, resolution)
         if size != (width, height):

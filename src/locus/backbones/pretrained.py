@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
 from locus.errors import WeightsError
 
@@ -21,8 +20,9 @@ def configuration(folder: Path) -> Any:
     from transformers import AutoConfig
 
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        # Left open, transformers would ask on the terminal whether to run code that lies in the folder.
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # a file that is not what it says can raise anything: JSON, its own checks of fields
         raise WeightsError(f"{folder} is not a network that transformers can open: {_briefly(error)}") from None
     return config.vision_config if config.model_type == "clip" else config
 
@@ -57,7 +57,7 @@ def pretrained(model: str, folder: Path, config: Any) -> Any:
         network, told = getattr(transformers, model).from_pretrained(
             folder, config=config, local_files_only=True, output_loading_info=True, **options
         )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+    except Exception as error:  # likewise: safetensors, zip, a pickle that is refused, an index without its table
         raise WeightsError(f"{folder} does not hold the weights of a {model}: {_briefly(error)}") from None
     finally:
         logging.set_verbosity(shown)

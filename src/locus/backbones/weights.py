@@ -49,7 +49,7 @@ def locate(name: str | Path) -> Located:
     if known and (folder := stored(known)):
         return Located(known, folder)
     hub = VARIANTS[known].hub if known else str(name)
-    if hub is None or hub.count("/") != 1 or isinstance(name, Path) or Path(name).exists():
+    if hub is None or hub.count("/") != 1 or (known is None and (isinstance(name, Path) or Path(name).exists())):
         raise WeightsError(
             f"{name} is no network known by name (`locus weights list` shows them), no Hugging Face id (owner/name), "
             "and no folder with a config.json"

@@ -94,11 +94,12 @@ def export(
     if out is None and hub is None:
         raise LocusError("nothing to write: give --out FILE.onnx, or --hub FOLDER, or both")
     model = LoCUS.from_pretrained(run, **({} if backbone is None else {"backbone": backbone}))
+    console = Console(soft_wrap=True)
     if out is not None:
         written = export_onnx(model, out, size)
         takes = "any size in whole patches" if size is None else f"{size[0]}×{size[1]} pixels only"
-        Console().print(f"Wrote {escape(str(written))}: images of {takes}, any batch; the same numbers as torch")
+        console.print(f"Wrote {escape(str(written))}: images of {takes}, any batch; the same numbers as torch")
     if hub is not None:
         model.save_pretrained(hub)
-        Console().print(f"Wrote {escape(str(hub))}: what was learned, and README.md, which says how to load it")
+        console.print(f"Wrote {escape(str(hub))}: what was learned, and README.md, which says how to load it")
     return 0

@@ -109,4 +109,4 @@ def beside(pictures: Sequence[Picture], gap: int = 4) -> Picture:
         canvas = np.full((height, picture.shape[1] + gap, 3), 255, np.uint8)
         canvas[: picture.shape[0], : picture.shape[1]] = picture
         columns.append(canvas)
-    return np.concatenate(columns, axis=1)[:, :-gap]
+    return np.concatenate(columns, axis=1)[:, : -gap or None]
