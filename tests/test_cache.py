@@ -144,3 +144,13 @@ def test_an_augmented_copy_shows_the_same_points(scene):
         )
         near = np.abs(frame.depth[y, x] - z.reshape(-1)) < 0.02 * z.reshape(-1)
         assert near.mean() > 0.95
+
+
+def test_a_calibration_outside_the_scene_counts(tmp_path):
+    (tmp_path / "room").mkdir()
+    layouts.sevenscenes_flat(tmp_path / "room", room.shots(4))
+    calibration = tmp_path / "camera-intrinsics.txt"
+    (tmp_path / "room" / calibration.name).rename(calibration)
+    first = cache.scene_fingerprint(load_scene(tmp_path / "room"))
+    os.utime(calibration, ns=(1, 1))
+    assert cache.scene_fingerprint(load_scene(tmp_path / "room")) != first

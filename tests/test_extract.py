@@ -372,3 +372,17 @@ def test_ctrl_c_says_how_to_go_on(capsys, tmp_path, folder, monkeypatch):
     monkeypatch.setattr("locus.extraction.batches", interrupted)
     assert main(["extract", str(folder), "--model", "classic", "--out", str(tmp_path / "out.h5")]) == 130
     assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_an_image_that_changed_is_done_again(folder, model, tmp_path):
+    out = tmp_path / "features.h5"
+    locus.extract(folder, out, model)
+    changed = next(path for path in sorted(folder.rglob("*.png")))
+    Image.fromarray(np.random.default_rng(5).integers(0, 255, (60, 90, 3), np.uint8)).save(changed)
+    with pytest.warns(UserWarning, match="changed"):
+        summary = locus.extract(folder, out, model)
+    assert summary.written == 1
+    name = changed.relative_to(folder).as_posix()
+    with open_features(out) as file:
+        np.testing.assert_allclose(file[name]["features"], model.features(np.asarray(Image.open(changed))), atol=1e-3)
+    assert locus.extract(folder, out, model).written == 0

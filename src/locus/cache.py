@@ -30,6 +30,7 @@ from locus.geometry import Camera, transform
 from locus.progress import track
 from locus.scenes import Frame, Scene
 from locus.scenes.patches import patch_points_camera
+from locus.scenes.scene import Source
 from locus.scenes.visibility import FrameGeometry, each_frame, overlap_of
 
 VERSION = 1
@@ -70,7 +71,17 @@ def scene_fingerprint(scene: Scene) -> str:
             with suppress(FileNotFoundError):  # a link to nothing
                 state = Path(folder, file).stat()
                 digest.update(f"{folder} {file} {state.st_size} {state.st_mtime_ns}".encode(errors="surrogateescape"))
+    outside = {path for source in scene.sources for path in _paths(source) if not path.is_relative_to(scene.folder)}
+    for path in sorted(outside):  # such as a calibration for several scenes
+        if path.is_file():
+            digest.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
+
+
+def _paths(source: Source) -> Iterator[Path]:
+    """The files a frame's source names."""
+    for value in vars(source).values():
+        yield from (part for part in (value.values() if isinstance(value, dict) else [value]) if isinstance(part, Path))
 
 
 def cache_bytes(scene: Scene, backbone: Backbone, resolution: int | None = None) -> int:

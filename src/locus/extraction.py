@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,7 @@ class Prepared:
     """An image as the model takes it."""
 
     name: str
+    state: str
     pixels: UInt8[Tensor, "3 h w"]
     image_size: tuple[int, int]
 
@@ -90,8 +91,8 @@ def extract(
         with FeatureFile(out, header) as file:
             for leftover in rank_files(out):
                 file.absorb(leftover)
-            summary = _run(mine, file, set(), model, batch, workers, int8, progress)
-            if not file.names:
+            summary = _run(mine, file, {}, model, batch, workers, int8, progress)
+            if not file.states:
                 out.unlink()
                 _complain(summary)
         return summary
@@ -103,21 +104,28 @@ def extract(
         file.mark_complete(digest(names))
     if merge(out, header, world, digest(names)):
         summary.path = out
+        if not finished(out, header):
+            out.unlink()
+            _complain(summary)
     return summary
 
 
 def _run(
     images: Sequence[NamedImage],
     file: FeatureFile,
-    elsewhere: set[str],
+    elsewhere: Mapping[str, str],
     model: LoCUS,
     batch: int | None,
     workers: int,
     int8: bool,
     progress: bool,
 ) -> Summary:
-    done = file.names | elsewhere
-    todo = [image for image in images if image.name not in done]
+    done = {**elsewhere, **file.states}
+    todo = [image for image in images if done.get(image.name) != image.state]
+    if changed := [image.name for image in todo if image.name in done]:
+        warnings.warn(
+            f"{len(changed)} images changed since they were done, {changed[0]} first; done again", stacklevel=3
+        )
     summary = Summary(file.path, present=len(images) - len(todo))
     if not todo:
         return summary
@@ -144,7 +152,7 @@ def _store(
     file: FeatureFile, group: Sequence[Prepared], features: Float16[ndarray, "b scales rows columns dimension"]
 ) -> None:
     for item, own in zip(group, features, strict=True):
-        file.write(item.name, own, item.image_size)
+        file.write(item.name, own, item.image_size, item.state)
     file.commit()
 
 
@@ -156,7 +164,7 @@ def prefetched(
     def prepare(image: NamedImage) -> Prepared | tuple[str, LocusError]:
         try:
             pixels = image.read()
-            return Prepared(image.name, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
+            return Prepared(image.name, image.state, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
         except LocusError as error:
             return image.name, error
 

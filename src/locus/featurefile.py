@@ -30,6 +30,7 @@ from locus.files import atomic
 from locus.journal import IDENTITY, JournaledFile, recover
 
 FORMAT_VERSION = 1
+STATE = "image_state"
 USER_BLOCK = 512  # HDF5 leaves so many bytes to us; they tell files apart
 
 Layout = Literal["dense", "hloc"]
@@ -63,22 +64,34 @@ class FeatureFile:
             raise
         try:
             _check(self._h5, path, header)
-            self.names = _names(self._h5)
+            self.states = _states(self._h5)
         except LocusError:
             self.__exit__()
             raise
 
     def write(
-        self, name: str, features: Float16[ndarray, "scales rows columns dimension"], image_size: tuple[int, int]
+        self,
+        name: str,
+        features: Float16[ndarray, "scales rows columns dimension"],
+        image_size: tuple[int, int],
+        state: str = "",
     ) -> None:
-        group = self._h5.require_group(name)
+        """Put an image's features in, in place of those it had. `state` tells later whether it has changed since."""
+        group = self._emptied(name)
         if self.header.layout == "dense":
             group["features"] = features
             group.attrs["image_size"] = image_size
             group.attrs["grid"] = features.shape[1:3]
         else:
             _write_hloc(group, features[self.header.scale], image_size)
-        self.names.add(name)
+        group.attrs[STATE] = self.states[name] = state
+
+    def _emptied(self, name: str) -> h5py.Group:
+        """An image's group, without what it held; groups of other images may lie inside it."""
+        group = self._h5.require_group(name)
+        for key in [key for key, item in group.items() if isinstance(item, h5py.Dataset)]:
+            del group[key]
+        return group
 
     def commit(self) -> None:
         self._h5.flush()
@@ -88,12 +101,13 @@ class FeatureFile:
         """Take over the images of another file, which then goes."""
         other = FeatureFile(path, self.header)
         with other:
-            for count, name in enumerate(sorted(other.names - self.names), 1):
-                source, group = other._h5[name], self._h5.require_group(name)
+            news = sorted(name for name in other.states if self.states.get(name) != other.states[name])
+            for count, name in enumerate(news, 1):
+                source, group = other._h5[name], self._emptied(name)
                 for key in (key for key, item in source.items() if isinstance(item, h5py.Dataset)):
                     source.copy(key, group)
                 group.attrs.update(source.attrs)
-                self.names.add(name)
+                self.states[name] = other.states[name]
                 if count % 64 == 0:  # what is not committed is in memory
                     self.commit()
             self.commit()
@@ -121,13 +135,13 @@ def open_features(path: str | os.PathLike[str]) -> h5py.File:
     return _opened(path, path, "r")
 
 
-def finished(path: Path, header: Header) -> set[str]:
-    """The names of the images in a file, if there is one."""
+def finished(path: Path, header: Header) -> dict[str, str]:
+    """The names and states of the images in a file, if there is one."""
     if not path.exists():
-        return set()
+        return {}
     with open_features(path) as file:
         _check(file, path, header)
-        return _names(file)
+        return _states(file)
 
 
 def _create(path: Path, header: Header) -> None:
@@ -166,15 +180,16 @@ def _check(file: h5py.File, path: Path, header: Header) -> None:
         )
 
 
-def _names(file: h5py.File) -> set[str]:
-    names = set()
+def _states(file: h5py.File) -> dict[str, str]:
+    """Every image's name, and the state of its file when it was done."""
+    states = {}
 
     def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
         if isinstance(item, h5py.Dataset):
-            names.add(name.rpartition("/")[0])
+            states[name.rpartition("/")[0]] = item.parent.attrs.get(STATE, "")
 
     file.visititems(visit)
-    return names
+    return states
 
 
 def _write_hloc(

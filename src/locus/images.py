@@ -8,7 +8,7 @@ given, each one's name comes first, so that `a/0001` and `b/0001` stay apart.
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
@@ -37,6 +37,19 @@ class NamedImage:
     name: str
     read: Callable[[], UInt8[ndarray, "h w 3"]]
     """RGB; a `LocusError` that names the file where it cannot be read."""
+    file: Path | None = None
+    """Where it is stored, if it is."""
+
+    @property
+    def state(self) -> str:
+        """Changes when the file does: its size and time of change."""
+        if self.file is None:
+            return ""
+        try:
+            state = self.file.stat()
+        except OSError:
+            return "not there"
+        return f"{state.st_size} {state.st_mtime_ns}"
 
 
 def sources(inputs: Input | Iterable[Input], every: int = 1) -> list[NamedImage]:
@@ -58,7 +71,7 @@ def sources(inputs: Input | Iterable[Input], every: int = 1) -> list[NamedImage]
                     f"two images are named {name}, and features are stored by name; give the folder above both, "
                     "or write two files"
                 )
-            found[name] = NamedImage(name, image.read)
+            found[name] = replace(image, name=name)
     return list(found.values())
 
 
@@ -80,7 +93,10 @@ def _group(item: Input, every: int) -> tuple[str, Sequence[NamedImage]]:
 
 
 def _frames(scene: Scene) -> list[NamedImage]:
-    return [NamedImage(source.name, lambda i=i: scene[i].image) for i, source in enumerate(scene.sources)]
+    return [
+        NamedImage(source.name, lambda i=i: scene[i].image, getattr(source, "image_path", None))
+        for i, source in enumerate(scene.sources)
+    ]
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -111,9 +127,9 @@ def _pattern(pattern: str, every: int) -> tuple[str, list[NamedImage]]:
 
 def _file(path: Path, name: str, every: int) -> Sequence[NamedImage]:
     if path.suffix.lower() not in VIDEO_SUFFIXES:
-        return [NamedImage(name, lambda: read_image(path, upright=True))]
+        return [NamedImage(name, lambda: read_image(path, upright=True), path)]
     video = Video(path, every)
-    return [NamedImage(f"{name}/{i:06d}", lambda i=i: video.read(i)) for i in range(0, video.count(), every)]
+    return [NamedImage(f"{name}/{i:06d}", lambda i=i: video.read(i), path) for i in range(0, video.count(), every)]
 
 
 class Video:

@@ -1,6 +1,7 @@
 """What every backbone promises."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -77,12 +78,17 @@ def test_the_fingerprint_tells_what_changes_tokens_and_nothing_else(saved, copie
     assert backbones.load(folder).fingerprint == backbones.load(elsewhere).fingerprint
     (elsewhere / "preprocessor_config.json").write_text(json.dumps({"image_mean": [0.5] * 3, "image_std": [0.5] * 3}))
     networks.save("dinov2", tmp_path / "other weights", seed=1)
+    shutil.copytree(folder, tmp_path / "other heads")
+    config = json.loads((folder / "config.json").read_text())
+    config["num_attention_heads"] *= 2
+    (tmp_path / "other heads/config.json").write_text(json.dumps(config))
     loaded = [
         backbones.load(folder),
         backbones.load(folder, norm=False),
         backbones.load(folder, 2),
         backbones.load(folder, 2, norm=True),
         backbones.load(tmp_path / "other weights"),
+        backbones.load(tmp_path / "other heads"),
         backbones.load(elsewhere),
     ]
     assert len({backbone.fingerprint for backbone in loaded}) == len(loaded)

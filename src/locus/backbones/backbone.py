@@ -26,7 +26,7 @@ class Backbone(nn.Module, ABC):
     `name`: what it is called in prints and files. `patch_size`: pixels between neighbouring tokens (the stride of a
     convolutional network). `dimension`: length of a token. `prefix`: how many tokens without a place (class, registers)
     come before those of the patches. `layer`: how many blocks (stages of a convolutional network) are run. `norm`:
-    whether the network's final norm is applied.
+    whether the network's final norm is applied. `architecture`: what the shapes of its weights do not tell.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Backbone(nn.Module, ABC):
     prefix: int
     layer: int
     norm: bool
+    architecture: str = ""
     mean: Tensor
     std: Tensor
 
@@ -98,7 +99,8 @@ class Backbone(nn.Module, ABC):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all that tells what tokens come out: weights, blocks that are run, mean and deviation of pixels."""
-        digest = hashlib.sha256(f"{type(self).__name__} {self.layer} {self.norm} {self.patch_size}".encode())
+        what = (type(self).__name__, self.architecture, self.layer, self.norm, self.patch_size)
+        digest = hashlib.sha256(" ".join(map(str, what)).encode())
         digest.update(f"{self.mean.flatten().tolist()} {self.std.flatten().tolist()}".encode())
         for name, weight in sorted(self.state_dict().items()):
             digest.update(f"{name} {tuple(weight.shape)}".encode())

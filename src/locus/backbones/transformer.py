@@ -52,6 +52,7 @@ class Transformer(Backbone):
         self.folder = folder
         self.patch_size = int(config.patch_size)
         self.dimension = int(config.hidden_size)
+        self.architecture = f"{config.model_type}, {config.num_attention_heads} heads, {config.hidden_act}"
         self.prefix = 1 + int(getattr(config, "num_register_tokens", 0))
         # As the library's own output by default; inside the network, where no norm belongs, only if asked.
         self.norm = norm if norm is not None else self.layer == self.blocks_in_all and self.family.norm_in_output
