@@ -240,7 +240,8 @@ def load(name: str, layer: int | None = None) -> LoCUS:
     """A trained model (a run's folder, a Hugging Face id); or a backbone as it is, by name or by its folder."""
     config = Path(name) / CONFIG
     network = config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace")
-    if name == "classic" or name in backbones.VARIANTS or network:
+    known = {"classic", *backbones.VARIANTS, *(variant.hub for variant in backbones.VARIANTS.values())}
+    if name in known or network:
         return LoCUS(name, layer, head="identity")
     if layer is not None:
         raise ModelError(f"{name} is a trained model, whose layer is fixed; leave --layer out")
