@@ -1,8 +1,8 @@
 """How many landmarks are of use, drawn in space or from patches? `python benchmarks/sampling.py SCENE... [--radius M]`.
 
 The paper: of landmarks drawn uniformly in space, more than 94 % are not seen by more than two views (Matterport3D).
-Here: points drawn uniformly in the box around all that a scene's frames see, or patches drawn uniformly from all frames; a
-frame sees a landmark if one of its patches lies within the radius of it.
+Here: points drawn uniformly in the box around all that a scene's frames see, or patches drawn uniformly from all
+frames; a frame sees a landmark if one of its patches lies within the radius of it.
 """
 
 import argparse
