@@ -37,7 +37,8 @@ def right_matches(backbone: backbones.Backbone, scene) -> float:
 def test_learned_tokens_find_their_place_far_more_often_than_colour_statistics(real_data):
     scene = load_scene(real_data / "tum" / "rgbd_dataset_freiburg1_xyz")
     learned = right_matches(backbones.load("dinov2-small-focus", 7), scene)
+    normed = right_matches(backbones.load("dinov2-small-focus", 9, norm=True), scene)
     colours = right_matches(backbones.load("classic"), scene)
-    print(f"right within {NEAR} patches: dinov2-small-focus {learned:.2f}, classic {colours:.2f}")
+    print(f"right within {NEAR} patches: block 7 {learned:.2f}, block 9 normed {normed:.2f}, classic {colours:.2f}")
     assert learned > 0.5
     assert learned > 1.5 * colours

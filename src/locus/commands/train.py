@@ -33,7 +33,7 @@ def train_from(preset: str) -> Callable[..., int]:
             scenes: Folders of scenes, globs, or .txt files that list folders; each scene is a place of its own.
             out: The run's folder: model, checkpoints, metrics, curves.png.
             val: Places to validate on, never trained on. With one scene and none here, a part of it is kept apart.
-            preset: The settings to start from: what was measured to be best, or the paper's, or the authors' code's.
+            preset: The settings to start from: the best tried so far, or the paper's, or the authors' code's.
             cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
         """
         from locus.training import train as train_model

@@ -14,7 +14,7 @@ class TrainingError(LocusError):
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train. The defaults are what transferred best to unseen places (docs/training.md)."""
+    """How to train. The defaults are the best of the few settings tried so far (docs/training.md)."""
 
     backbone: str = "dinov2-small"
     """The frozen network: a name of `locus weights list`, a Hugging Face id, or a folder."""
