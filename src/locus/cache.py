@@ -22,16 +22,15 @@ from jaxtyping import Float16, Float32, UInt8
 from numpy import ndarray
 from torch import Tensor
 
-from locus.augmentation import augmented
 from locus.backbones import Backbone
 from locus.errors import LocusError
 from locus.files import cache_folder
-from locus.geometry import Camera, transform
+from locus.geometry import Camera
 from locus.progress import track
 from locus.scenes import Frame, Scene
-from locus.scenes.patches import patch_points_camera
 from locus.scenes.scene import Source
 from locus.scenes.visibility import FrameGeometry, each_frame, overlap_of
+from locus.views import view
 
 VERSION = 1
 BATCH = 8  # frames a step; more is no faster on a CPU
@@ -86,7 +85,7 @@ def _paths(source: Source) -> Iterator[Path]:
 
 def cache_bytes(scene: Scene, backbone: Backbone, resolution: int | None = None) -> int:
     """About how much disk the cache of a scene takes."""
-    camera = _camera(scene)
+    camera = first_camera(scene)
     width, height = backbone.size(camera.width, camera.height, resolution)
     patches = (width // backbone.patch_size) * (height // backbone.patch_size)
     per_frame = (backbone.prefix + patches) * backbone.dimension * 2 + patches * 12
@@ -151,7 +150,7 @@ def _write(
     progress: bool,
 ) -> None:
     """Compute into a temporary folder that gets its name when whole."""
-    camera = _camera(scene)
+    camera = first_camera(scene)
     size = backbone.size(camera.width, camera.height, resolution)
     grid = (size[1] // backbone.patch_size, size[0] // backbone.patch_size)
     partial = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
@@ -207,20 +206,11 @@ def _batches(
 ) -> Iterator[list[_Reading]]:
     """A few frames at a time, read by several threads; those that cannot be used are named in a warning."""
 
-    grid = (size[1] // backbone.patch_size, size[0] // backbone.patch_size)
-
     def read(frame: Frame) -> _Reading:
-        own = backbone.size(frame.camera.width, frame.camera.height, resolution)
-        if own != size:
-            raise LocusError(f"frame {frame.name} is {own} pixels wide and high when resized, the first frame {size}")
-        image, depth, camera = frame.image, frame.depth, frame.camera
-        if copy:
-            # The frame's own randomness, so that it does not depend on which other frames there are.
-            seed = zlib.crc32(frame.name.encode())
-            image, depth, camera = augmented(image, depth, camera, np.random.default_rng([seed, copy]))
-        points = transform(frame.world_from_camera, patch_points_camera(depth, camera, grid)[0])
-        pixels = backbone.prepare(image, resolution)
-        return _Reading(frame.name, pixels, points.astype(np.float32), FrameGeometry.of(frame))
+        # The frame's own randomness, so that it does not depend on which other frames there are.
+        rng = np.random.default_rng([zlib.crc32(frame.name.encode()), copy]) if copy else None
+        pixels, points = view(frame, backbone, resolution, size, rng)
+        return _Reading(frame.name, pixels, points, FrameGeometry.of(frame))
 
     for first in range(0, len(scene), BATCH):
         readings = []
@@ -232,7 +222,7 @@ def _batches(
         yield readings
 
 
-def _camera(scene: Scene) -> Camera:
+def first_camera(scene: Scene) -> Camera:
     """The first camera that can be read: it says how large the images are."""
     for frame in scene:
         with suppress(LocusError):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from locus.training import train
 from tests.scenes import layouts, room
+from tests.training.launching import SETTINGS
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +32,31 @@ def tiny(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     Dinov2Model(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def without_curves(request, monkeypatch):
+    """Drawing the curves takes longer than these runs: only a test that asks for `curves` draws them."""
+    if "curves" not in request.fixturenames:
+        monkeypatch.setattr("locus.training.run.draw_curves", lambda rows, path: None)
+
+
+@pytest.fixture
+def curves():
+    """Have runs draw their curves."""
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def run(rooms, cache, tmp_path):
+    """Train on two rooms, validate on the third."""
+
+    def run(settings=SETTINGS, out="run", scenes=("first", "second"), val=("unseen",)):
+        paths = [rooms / name for name in scenes]
+        return train(paths, tmp_path / out, settings, val=[rooms / name for name in val], cache=cache)
+
+    return run

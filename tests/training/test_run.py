@@ -1,12 +1,10 @@
-"""Whole runs: learning, resuming, several processes, being killed, and everything that can go wrong."""
+"""Whole runs: learning, resuming, and everything that can go wrong."""
 
 import json
 import os
+import resource
 import signal
-import subprocess
-import sys
-import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,53 +13,16 @@ import torch
 from sklearn.decomposition import PCA
 
 from locus import backbones, load_scene
-from locus.errors import LocusError
 from locus.model import LoCUS
-from locus.training import PRESETS, Settings, TrainingError, checkpoints, loop, train
+from locus.training import PRESETS, TrainingError, loop, train
 from locus.training.checkpoints import LAST, METRICS, read_metrics
 from locus.training.loop import Trainer
 from locus.training.places import environments, split_by_space
 from tests.scenes import layouts, room
-
-SETTINGS = Settings(
-    backbone="classic",
-    layer=None,
-    head="linear",
-    dimension=16,
-    resolution=None,
-    frames=6,
-    landmarks=60,
-    radii=(0.3,),
-    steps=6,
-    validate_every=3,
-    checkpoint_every=1,
-    learning_rate=1e-2,
-    warmup=1,
-    token_noise=0.01,
-)
+from tests.training.launching import SETTINGS, weights
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture
-def run(rooms, cache, tmp_path):
-    """Train on two rooms, validate on the third."""
-
-    def run(settings=SETTINGS, out="run", scenes=("first", "second"), val=("unseen",)):
-        paths = [rooms / name for name in scenes]
-        return train(paths, tmp_path / out, settings, val=[rooms / name for name in val], cache=cache)
-
-    return run
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return torch.load(folder / LAST, weights_only=True)["head"]
-
-
-def test_a_run_leaves_a_model_and_all_that_tells_how_it_was_made(run, tmp_path):
+def test_a_run_leaves_a_model_and_all_that_tells_how_it_was_made(run, curves, tmp_path):
     summary = run()
     folder = tmp_path / "run"
     assert summary.finished
@@ -161,6 +122,14 @@ def test_a_folder_with_other_things_is_not_used(run, tmp_path):
         run()
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"settings": 3}'])
+def test_a_damaged_description_is_named(run, tmp_path, text):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "training.json").write_text(text)
+    with pytest.raises(TrainingError, match=r"training\.json is damaged"):
+        run()
+
+
 def test_one_scene_is_split_by_space(cache, tmp_path):
     (tmp_path / "room").mkdir()
     layouts.nerfstudio(tmp_path / "room", room.shots(20))
@@ -220,6 +189,21 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_checkpoint
     assert all(torch.isfinite(weight).all() for weight in state["head"].values())
 
 
+def test_a_step_that_makes_weights_infinite_is_not_saved(run, tmp_path, monkeypatch):
+    step = torch.optim.AdamW.step
+
+    def overflowing(self):
+        step(self)
+        with torch.no_grad():
+            self.param_groups[0]["params"][0][0] = torch.inf
+
+    run(replace(SETTINGS, steps=2))
+    monkeypatch.setattr(torch.optim.AdamW, "step", overflowing)
+    with pytest.raises(TrainingError, match=r"step 3: .*infinite.*last good checkpoint"):
+        run()
+    assert torch.load(tmp_path / "run" / LAST, weights_only=True)["step"] == 2
+
+
 def test_a_scene_without_depth_is_refused(run, rooms, cache, tmp_path):
     shots = room.shots(6)
     for shot in shots:
@@ -251,19 +235,35 @@ def test_batches_without_positives_are_counted_and_explained_if_they_persist(run
         run(replace(SETTINGS, steps=200, validate_every=200, checkpoint_every=200), out="all")
 
 
-def test_a_full_disk_while_saving_leaves_the_previous_checkpoint(run, tmp_path, monkeypatch):
+def test_a_full_disk_while_saving_leaves_the_previous_checkpoint(run, tmp_path):
     run(replace(SETTINGS, steps=2))
     whole = (tmp_path / "run" / LAST).read_bytes()
-
-    def full(state, file):
-        Path(file).write_bytes(b"half")
-        raise OSError(28, "No space left on device", str(file))
-
-    monkeypatch.setattr(checkpoints.torch, "save", full)
-    with pytest.raises((LocusError, OSError), match="No space left"):
-        run(replace(SETTINGS, steps=4))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) // 2, before[1]))  # writing fails half-way through the file
+    try:
+        with pytest.raises(TrainingError, match=r"step 3 could not be saved in .*too large.*goes on"):
+            run(replace(SETTINGS, steps=4))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert (tmp_path / "run" / LAST).read_bytes() == whole
     assert {file.name for file in (tmp_path / "run" / "checkpoints").iterdir()} == {"last.pt", "best.pt"}
+    assert run(replace(SETTINGS, steps=4)).finished
+
+
+def test_training_scenes_whose_frames_do_not_overlap_are_refused(rooms, cache, tmp_path):
+    shots = room.shots(6)
+    for number, shot in enumerate(shots):
+        shot.world_from_camera = shot.world_from_camera.copy()
+        shot.world_from_camera[0, 3] += 100 * number
+    (tmp_path / "apart").mkdir()
+    layouts.nerfstudio(tmp_path / "apart", shots)
+    with pytest.raises(TrainingError, match="no patch of the training scenes is seen again"):
+        train([tmp_path / "apart"], tmp_path / "run", SETTINGS, val=[rooms / "unseen"], cache=cache)
+
+
+def test_weights_so_large_that_features_overflow_stop_the_run(run):
+    with pytest.raises(TrainingError, match=r"step 2: .*unit length.*try a lower --learning-rate"):
+        run(replace(SETTINGS, learning_rate=1e30))
 
 
 def test_a_damaged_checkpoint_is_named(run, tmp_path):
@@ -280,60 +280,40 @@ def test_a_pickle_in_place_of_a_checkpoint_is_not_run(run, tmp_path):
         run(replace(SETTINGS, steps=1))
 
 
-SCRIPT = """
-import json, sys
-from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from locus.training import Settings, train
-settings = json.loads(sys.argv[1])
-settings["radii"] = tuple(settings["radii"])
-rooms, out, cache = map(Path, sys.argv[2:5])
-train([rooms / "first", rooms / "second"], out, Settings(**settings), val=[rooms / "unseen"], cache=cache)
-"""
-
-
-def command(settings: Settings, rooms: Path, out: Path, cache: Path) -> list[str]:
-    return [sys.executable, "-c", SCRIPT, json.dumps(asdict(settings)), str(rooms), str(out), str(cache)]
-
-
-def test_two_processes_equal_one(run, rooms, cache, tmp_path):
-    settings = replace(SETTINGS, steps=20, validate_every=5, token_noise=0.0)
-    one = run(settings, out="one")
-    workers = []
-    for rank in range(2):
-        place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-        environment = os.environ | place | {"MASTER_PORT": str(20000 + os.getpid() % 20000)}
-        workers.append(subprocess.Popen(command(settings, rooms, tmp_path / "two", cache), env=environment))
-    assert [worker.wait(timeout=240) for worker in workers] == [0, 0]
-    for a, b in zip(one.metrics, read_metrics(tmp_path / "two" / METRICS), strict=True):
-        assert a.get("loss", 0) == pytest.approx(b.get("loss", 0), abs=1e-5)
-        assert a["unseen"]["cross-view"] == pytest.approx(b["unseen"]["cross-view"], abs=1e-4)
-
-
-def test_killed_at_any_moment_a_run_goes_on_from_its_last_checkpoint(run, rooms, cache, tmp_path):
-    settings = replace(SETTINGS, steps=150, validate_every=50, checkpoint_every=5)
-    run(settings, out="whole")
-    rng = np.random.default_rng(0)
-    out, reached = tmp_path / "killed", 0
-    for _ in range(3):
-        process = subprocess.Popen(command(settings, rooms, out, cache))
-        deadline = time.monotonic() + 60
-        while not (out / LAST).is_file() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(rng.uniform(0, 3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        step = torch.load(out / LAST, weights_only=True)["step"]
-        assert step >= reached
-        reached = step
-    assert subprocess.run(command(settings, rooms, out, cache), check=False).returncode == 0
-    for name, weight in weights(tmp_path / "whole").items():
-        torch.testing.assert_close(weight, weights(out)[name], rtol=1e-4, atol=1e-5)  # threads differ
-
-
 def test_presets_are_the_papers_and_the_authors():
     assert (PRESETS["paper"].backbone, PRESETS["paper"].layer, PRESETS["paper"].head) == ("dino-vitb8", 11, "paper")
     assert PRESETS["paper"].learning_rate == 1e-4
     assert PRESETS["official"].learning_rate == 1e-3
     assert PRESETS["paper"].kappa * PRESETS["paper"].radii[0] == 10
+
+
+def test_a_run_from_before_a_setting_existed_goes_on(run, tmp_path):
+    run(replace(SETTINGS, steps=2))
+    file = tmp_path / "run" / "training.json"
+    told = json.loads(file.read_text())
+    del told["settings"]["live"], told["settings"]["copies"]
+    file.write_text(json.dumps(told))
+    with pytest.raises(TrainingError, match="live was False and is True"):
+        run(replace(SETTINGS, steps=4, live=True))
+    assert run(replace(SETTINGS, steps=4)).metrics[-1]["step"] == 4
+
+
+def test_what_a_killed_run_left_half_written_is_cleared_away(run, tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / ".training.json.a1b2c3d4").write_text("{")  # killed while it wrote its very first file
+    run(replace(SETTINGS, steps=1))
+    (folder / "checkpoints" / ".last.pt.a1b2c3d4").write_bytes(b"half")
+    (folder / ".notes").touch()
+    run(replace(SETTINGS, steps=2))
+    hidden = {file.name for file in folder.rglob(".*")}
+    assert hidden == {".notes"}
+
+
+def test_the_time_of_a_run_is_said_before_it_starts(rooms, cache, tmp_path, capsys):
+    settings = replace(SETTINGS, steps=4)
+    shown = train([rooms / "first"], tmp_path / "a", settings, val=[rooms / "unseen"], cache=cache, progress=True)
+    said = capsys.readouterr().err
+    assert said.index("4 steps of about") < said.index("step 3:")
+    silent = train([rooms / "first"], tmp_path / "b", settings, val=[rooms / "unseen"], cache=cache)
+    assert shown.metrics == silent.metrics  # trying a step changes nothing

@@ -46,7 +46,9 @@ def train_from(preset: str) -> Callable[..., int]:
         table.add_row(f"trained, step {best['step']}", f"[bold]{best['unseen']['cross-view']:.3f}[/bold]")
         table.add_row("the same, on training places", f"{best['train']['cross-view']:.3f}")
         Console().print(table)
-        Console(soft_wrap=True).print(f"Model: {escape(str(out))}  Curves: {escape(str(out / 'curves.png'))}")
+        curves = out / "curves.png"
+        where = f"  Curves: {curves}" if curves.is_file() else ""  # none before the first validation
+        Console(soft_wrap=True).print(escape(f"Model: {out}{where}"))
         return 0 if summary.finished else 130
 
     return train

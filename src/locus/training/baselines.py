@@ -26,8 +26,8 @@ def sample_rows(model: LoCUS, sampler: Sampler, device: torch.device) -> Float[T
     rows: list[Tensor] = []
     frames = step = 0
     while frames < FRAMES and step < FRAMES:
-        for sequence, grid in sampler.batch(step, stream=1).sequences:
-            rows.append(embedded(model, sequence.to(device), grid).flatten(0, 1))
+        for sequence, grid in sampler.batch(step, stream=1).to(device).through(model.backbone).sequences:
+            rows.append(embedded(model, sequence, grid).flatten(0, 1))
             frames += len(sequence)
         step += 1
     return torch.cat(rows)

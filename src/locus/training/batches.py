@@ -4,27 +4,33 @@ A batch depends on the seed and the step alone, so that a resumed run and every 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float32, Int, UInt8
 from numpy import ndarray
 from torch import Tensor
 
+from locus.backbones import Backbone
 from locus.cache import CachedScene
 from locus.objective.sets import squared_distances
+from locus.training.live import LiveScene
 from locus.training.settings import Settings
 
 MIN_OVERLAP = 0.05  # a frame that sees less of the seed frame than this is not drawn with it
 CANDIDATES = 2  # landmarks drawn for each one wanted: some are seen once only
 
 
+# What a frame is to a batch: its tokens, or the pixels that they are still to be made from.
+Sequences = Float[Tensor, "b tokens d"] | UInt8[Tensor, "b 3 h w"]
+
+
 @dataclass(frozen=True)
 class Environment:
-    """A place: one cached scene, and the caches of its augmented copies."""
+    """A place: a scene that is read live; or its cache, and the caches of its augmented copies."""
 
-    scenes: Sequence[CachedScene]
+    scenes: Sequence[CachedScene] | Sequence[LiveScene]
     """The scene as it is first."""
     usable: Int[ndarray, " k"]
     """Frames that may be drawn."""
@@ -35,20 +41,38 @@ class Environment:
 
     def draw(self, rng: np.random.Generator, count: int) -> Int[ndarray, " drawn"]:
         """A random frame, and others by their overlap with it."""
-        seed = rng.choice(self.usable)
-        overlap = self.scenes[0].overlap
-        shared = (overlap[seed, self.usable] + overlap[self.usable, seed]) / 2
-        shared = np.where((shared >= MIN_OVERLAP) & (self.usable != seed), shared, 0)
-        others = min(count - 1, int((shared > 0).sum()))
-        drawn = rng.choice(self.usable, others, replace=False, p=shared / shared.sum()) if others else []
-        return np.concatenate([[seed], drawn]).astype(np.int64)
+        return draw_frames(self.scenes[0].overlap, self.usable, rng, count)
+
+    def read(
+        self, frames: Int[ndarray, " k"], rng: np.random.Generator | None = None
+    ) -> tuple[Sequences, Float32[ndarray, "k rows columns 3"]]:
+        """Tokens (pixels, if live) and points of frames as they are; with `rng`, of a random copy of each."""
+        first = self.scenes[0]
+        if isinstance(first, LiveScene):
+            return first.read(frames, rng)
+        copies = np.zeros_like(frames) if rng is None else rng.integers(len(self.scenes), size=len(frames))
+        chosen = [(self.scenes[copy], frame) for copy, frame in zip(copies, frames, strict=True)]
+        tokens = np.stack([scene.tokens[frame] for scene, frame in chosen])
+        return torch.from_numpy(tokens).float(), np.stack([scene.points[frame] for scene, frame in chosen])
+
+
+def draw_frames(
+    overlap: Float32[ndarray, "frames frames"], usable: Int[ndarray, " k"], rng: np.random.Generator, count: int
+) -> Int[ndarray, " drawn"]:
+    """A random one of the usable frames, and others by their overlap with it."""
+    seed = rng.choice(usable)
+    shared = (overlap[seed, usable] + overlap[usable, seed]) / 2
+    shared = np.where((shared >= MIN_OVERLAP) & (usable != seed), shared, 0)
+    others = min(count - 1, int((shared > 0).sum()))
+    drawn = rng.choice(usable, others, replace=False, p=shared / shared.sum()) if others else []
+    return np.concatenate([[seed], drawn]).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Batch:
     """Patches of several frames, frame by frame, those of one grid together."""
 
-    sequences: list[tuple[Float[Tensor, "b tokens d"], tuple[int, int]]]
+    sequences: list[tuple[Sequences, tuple[int, int]]]
     positions: Float[Tensor, "n 3"]
     environments: Int[Tensor, " n"]
     frames: Int[Tensor, " n"]
@@ -71,26 +95,28 @@ class Batch:
         rest = (self.positions, self.environments, self.frames, self.landmarks)
         return Batch(sequences, *(part.to(device) for part in rest))
 
+    @torch.no_grad()
+    def through(self, backbone: Backbone) -> "Batch":
+        """With the frozen backbone's tokens wherever there are pixels."""
+        made = [(backbone(part)[0] if part.dtype == torch.uint8 else part, grid) for part, grid in self.sequences]
+        return replace(self, sequences=made)
+
 
 def assemble(
-    drawn: Sequence[tuple[int, Environment, Int[ndarray, " k"], Int[ndarray, " k"]]],
+    drawn: Sequence[tuple[int, Sequences, Float32[ndarray, "k rows columns 3"]]],
     settings: Settings,
     rng: np.random.Generator,
 ) -> Batch:
-    """A batch of (number of the place, the place, its frames, which copy of each)."""
+    """A batch of (number of the place, its frames as read, their points)."""
     sequences, positions, environments, frames = [], [], [], []
     count = 0
-    for number, environment, indices, copies in drawn:
-        scenes = [environment.scenes[copy] for copy in copies]
-        tokens = np.stack([scene.tokens[index] for scene, index in zip(scenes, indices, strict=True)])
-        points = np.stack([scene.points[index] for scene, index in zip(scenes, indices, strict=True)])
-        grid = environment.scenes[0].grid
-        sequences.append((torch.from_numpy(tokens).float(), grid))
+    for number, sequence, points in drawn:
+        rows, columns = points.shape[1:3]
+        sequences.append((sequence, (rows, columns)))
         positions.append(torch.from_numpy(points).reshape(-1, 3))
-        patches = grid[0] * grid[1]
-        environments.append(torch.full((len(indices) * patches,), number))
-        frames.append(torch.arange(count, count + len(indices)).repeat_interleave(patches))
-        count += len(indices)
+        environments.append(torch.full((len(points) * rows * columns,), number))
+        frames.append(torch.arange(count, count + len(points)).repeat_interleave(rows * columns))
+        count += len(points)
     place, environment_of, frame_of = torch.cat(positions), torch.cat(environments), torch.cat(frames)
     landmarks = draw_landmarks(place, environment_of, frame_of, settings, rng)
     return Batch(sequences, place, environment_of, frame_of, landmarks)
@@ -150,7 +176,5 @@ class Sampler:
         drawn = []
         for number, share in zip(rng.choice(len(self.environments), places, replace=False), shares, strict=True):
             environment = self.environments[number]
-            frames = environment.draw(rng, int(share))
-            copies = rng.integers(len(environment.scenes), size=len(frames))
-            drawn.append((int(number), environment, frames, copies))
+            drawn.append((int(number), *environment.read(environment.draw(rng, int(share)), rng)))
         return assemble(drawn, self.settings, rng)

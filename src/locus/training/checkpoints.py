@@ -1,5 +1,6 @@
 """A run's folder: what it was told, what it measured, what it learned. Every file is whole at any moment."""
 
+import io
 import json
 import pickle
 from collections.abc import Mapping
@@ -12,9 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from locus.files import atomic
+from locus.model import CONFIG, WEIGHTS
 from locus.training.settings import Settings, TrainingError
 
-SETTINGS, METRICS, LAST, BEST = "training.json", "metrics.jsonl", "checkpoints/last.pt", "checkpoints/best.pt"
+SETTINGS, METRICS, CURVES = "training.json", "metrics.jsonl", "curves.png"
+LAST, BEST = "checkpoints/last.pt", "checkpoints/best.pt"
 # A run may be told to go on for longer or to look more often; anything else makes it another run.
 MAY_CHANGE = ("steps", "validate_every", "checkpoint_every")
 
@@ -33,8 +36,10 @@ class State:
 
 
 def save_state(state: State, path: Path) -> None:
+    whole = io.BytesIO()  # written by torch itself, a full disk would be no OSError
+    torch.save(vars(state), whole)
     with atomic(path) as file:
-        torch.save(vars(state), file)
+        file.write_bytes(whole.getbuffer())
 
 
 def load_state(path: Path) -> State:
@@ -58,15 +63,35 @@ def provenance(settings: Settings, head: nn.Module, sources: Mapping[str, Any]) 
 def begin(folder: Path, described: dict[str, Any]) -> None:
     """Make the run's folder, or take up the run in it; another run's folder is refused."""
     folder.mkdir(parents=True, exist_ok=True)
+    clear_leftovers(folder)
     file = folder / SETTINGS
     if file.is_file():
-        check_same(folder, json.loads(file.read_text()), described)
+        check_same(folder, _told(file), described)
     elif any(folder.iterdir()):
         raise TrainingError(f"{folder} holds other things than a run; name a new folder with --out")
     with atomic(file) as temporary:
         temporary.write_text(json.dumps(described, indent=1) + "\n")
     state = last_state(folder)
     keep_metrics(folder / METRICS, -1 if state is None else state.step)
+
+
+def _told(file: Path) -> dict[str, Any]:
+    """What a run was told."""
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(told["settings"], dict):
+            return told
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise TrainingError(f"{file} is damaged; remove {file.parent} to begin again, or name a new folder")
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Half-written files of a run that was killed while it wrote them (see `locus.files.atomic`)."""
+    for name in (SETTINGS, METRICS, LAST, BEST, CURVES, CONFIG, WEIGHTS):
+        file = folder / name
+        for leftover in file.parent.glob(f".{file.name}.????????"):
+            leftover.unlink()
 
 
 def last_state(folder: Path) -> State | None:
@@ -76,10 +101,11 @@ def last_state(folder: Path) -> State | None:
 
 def check_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     now = json.loads(json.dumps(now))  # tuples become lists, as in the file
+    told = asdict(Settings()) | before["settings"]  # a setting that did not exist then had its default's effect
     changed = [
-        f"{key} was {before['settings'].get(key)} and is {value}"
+        f"{key} was {told[key]} and is {value}"
         for key, value in now["settings"].items()
-        if key not in MAY_CHANGE and before["settings"].get(key) != value
+        if key not in MAY_CHANGE and told[key] != value
     ]
     changed += [f"{key} changed" for key in now if key not in ("settings", "versions") and before.get(key) != now[key]]
     if changed:

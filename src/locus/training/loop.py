@@ -12,20 +12,23 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from safetensors import SafetensorError
 from torch import Tensor
 
 from locus.heads import start_from_pca
 from locus.model import LoCUS
-from locus.objective import RetrievalObjective, mean_embeddings, retrieval_sets
+from locus.objective import ObjectiveError, RetrievalObjective
 from locus.training.baselines import pca_features, sample_rows
 from locus.training.batches import Batch, Environment, Sampler
 from locus.training.checkpoints import BEST, LAST, METRICS, State, append_metrics, save_state
+from locus.training.embeddings import mean_of_positives
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
 from locus.training.validation import Features, fixed_batches, mean, precision
 
 AHEAD = 3  # batches assembled before they are needed
 PERSISTENT = 50  # batches in a row without a landmark: these scenes cannot teach anything
+TRIED = 5  # batches, to find one whose time can be taken
 TRAIN_PLACES = 4  # so many of the training places are measured beside the unseen ones
 
 
@@ -57,11 +60,15 @@ class Trainer:
         self.processes = processes or Processes()
         self.device = model.backbone.mean.device
         self.sampler = Sampler(train, settings)
-        self.seen_batches = fixed_batches(train[:TRAIN_PLACES], settings, per_place=1)
-        self.unseen_batches = fixed_batches(unseen, settings)
+        seen = fixed_batches(train[:TRAIN_PLACES], settings, per_place=1) or fixed_batches(train, settings, per_place=1)
+        self.seen_batches, self.unseen_batches = self._ready(seen), self._ready(fixed_batches(unseen, settings))
         self.unseen_names = [environment.name for environment in unseen]
-        if not self.unseen_batches:
-            raise TrainingError("no patch of the validation scenes is seen in two frames; there is nothing to measure")
+        for scenes, batches in (("training", self.seen_batches), ("validation", self.unseen_batches)):
+            if not batches:
+                raise TrainingError(
+                    f"no patch of the {scenes} scenes is seen again within {min(settings.radii):g} m in another frame: "
+                    "do the frames overlap? see `locus inspect`"
+                )
         self.objective = RetrievalObjective(
             settings.radii, settings.kappa, settings.tau, settings.exclude_same_frame, group=self.processes.group
         )
@@ -122,27 +129,65 @@ class Trainer:
         """Save where the run is, to go on from there."""
         self._checkpoint(None)
 
-    def _learn(self, batch: Batch) -> float:
-        """One step. The loss is 1 - V-Smooth-AP, mean over scales."""
-        settings = self.settings
-        batch = batch.share(self.processes.rank, self.processes.count).to(self.device)
+    def seconds_a_step(self) -> float | None:
+        """About how long a step takes, from a step tried and not taken; nothing of the run changes by it.
+
+        None if no batch with landmarks is found. With several processes, all must call it.
+        """
+        for step in range(self.step, self.step + TRIED):
+            began = time.perf_counter()
+            batch = self.sampler.batch(step)
+            drawing = time.perf_counter() - began
+            if len(batch.landmarks):
+                break
+        else:
+            return None
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            for _ in range(2):  # the first one is slow: memory is got, code is loaded
+                began = time.perf_counter()
+                self._loss(batch).item()
+                learning = time.perf_counter() - began
+        self.optimizer.zero_grad()
+        # Cached batches are drawn while the step before is learned from; live ones take the same processors.
+        return learning + drawing if self.settings.live else max(learning, drawing)
+
+    def _loss(self, batch: Batch) -> Float[Tensor, ""]:
+        """1 - V-Smooth-AP, mean over scales; its gradient is left in the parameters."""
+        batch = batch.share(self.processes.rank, self.processes.count).to(self.device).through(self.model.backbone)
         features = self._features(batch)
         place = (batch.positions, batch.environments, batch.frames, batch.landmarks)
-        value = self.objective(features, *place, self._embeddings(features, batch))
-        loss = 1 - value.mean()
+        embeddings = None  # the features of the landmarks' own patches
+        if self.settings.embedding == "mean":
+            embeddings = mean_of_positives(features, batch, self.settings.radii, self.processes.group)
+        loss = 1 - self.objective(features, *place, embeddings).mean()
         self.optimizer.zero_grad()
         loss.backward()
         self.processes.sum_gradients(self.model.head.parameters())
+        return loss.detach()
+
+    def _learn(self, batch: Batch) -> float:
+        """One step."""
+        settings = self.settings
+        try:
+            loss = self._loss(batch)
+        except ObjectiveError as error:  # weights so large that features overflow
+            raise self._diverged(str(error)) from None
         norm = torch.nn.utils.clip_grad_norm_(self.model.head.parameters(), settings.clip)
         if not (torch.isfinite(loss) and torch.isfinite(norm)):
-            raise TrainingError(
-                f"step {self.step + 1}: the loss is {loss.item()} and its gradient {norm.item()}; the last good "
-                f"checkpoint, {self.folder / LAST}, is kept; try a lower --learning-rate"
-            )
+            raise self._diverged(f"the loss is {loss.item()} and its gradient {norm.item()}")
         for group in self.optimizer.param_groups:
             group["lr"] = settings.rate(self.step)
         self.optimizer.step()
+        # Else they would be saved before the next loss shows it.
+        if not all(bool(torch.isfinite(weight).all()) for weight in self.model.head.parameters()):
+            raise self._diverged(f"the loss is {loss.item():.3f}, but the step made weights infinite")
         return loss.item()
+
+    def _diverged(self, how: str) -> TrainingError:
+        return TrainingError(
+            f"step {self.step + 1}: {how}; the last good checkpoint, {self.folder / LAST}, is kept; "
+            "try a lower --learning-rate"
+        )
 
     def _features(self, batch: Batch) -> Float[Tensor, "scales n c"]:
         """Features of all patches of a batch."""
@@ -156,18 +201,8 @@ class Trainer:
             maps.append(self.model.head_features(tokens, grid).flatten(1, 3))
         return torch.cat(maps, dim=1)
 
-    def _embeddings(self, features: Float[Tensor, "scales n c"], batch: Batch) -> Float[Tensor, "scales m c"] | None:
-        """Landmarks' embeddings, where they are not the features of their own patches."""
-        if self.settings.embedding == "patch":
-            return None
-        if self.processes.group is not None:
-            raise TrainingError("--embedding mean works in one process only")
-        means = []
-        for scale, radius in zip(features, self.settings.radii, strict=True):
-            geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks)
-            positive, _ = retrieval_sets(*geometry, radius, 1.0)
-            means.append(mean_embeddings(scale, positive, batch.landmarks))
-        return torch.stack(means)
+    def _ready(self, batches: Sequence[Batch]) -> list[Batch]:
+        return [batch.to(self.device).through(self.model.backbone) for batch in batches]
 
     def _measured(self, features: Features) -> dict[str, Any]:
         """AP on the unseen places, in all and one by one."""
@@ -202,9 +237,15 @@ class Trainer:
             self.best = metrics["unseen"]["cross-view"]
         weights, moments = self.model.head.state_dict(), self.optimizer.state_dict()
         state = State(self.step, weights, moments, self.best, self.skipped, self.losses)
-        if metrics:
-            append_metrics(self.folder / METRICS, metrics)
-        if better:
-            save_state(state, self.folder / BEST)
-            self.model.write(self.folder)
-        save_state(state, self.folder / LAST)
+        try:
+            if metrics:
+                append_metrics(self.folder / METRICS, metrics)
+            if better:
+                save_state(state, self.folder / BEST)
+                self.model.write(self.folder)
+            save_state(state, self.folder / LAST)
+        except (OSError, SafetensorError) as error:
+            raise TrainingError(
+                f"step {self.step} could not be saved in {self.folder} ({error}); once that is put right, the same "
+                "command goes on from the checkpoint before, which is whole"
+            ) from error

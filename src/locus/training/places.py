@@ -1,4 +1,4 @@
-"""Scenes as places to train on: paths, globs and list files in; cached environments out."""
+"""Scenes as places to train on: paths, globs and list files in; environments, cached or live, out."""
 
 import glob
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from locus.backbones import Backbone
 from locus.cache import CachedScene, cache_bytes, cache_scene
 from locus.scenes import Scene, load_scene
 from locus.training.batches import Environment
+from locus.training.live import LiveScene, look_at
 from locus.training.settings import Settings, TrainingError
 
 HELD_OUT = 0.25  # share of a single scene's extent kept for validation
@@ -55,16 +56,18 @@ def environments(
     augment: bool,
     progress: bool,
 ) -> list[Environment]:
-    """Scenes as places, their tokens cached; with `augment`, their augmented copies too."""
+    """Scenes as places, read live or their tokens cached; with `augment`, their augmented copies too."""
     places = []
     for scene in scenes:
-        count = 1 + settings.copies if augment else 1
-        copies = [
-            cache_scene(scene, backbone, settings.resolution, copy=copy, folder=folder, progress=progress)
-            for copy in range(count)
-        ]
-        check(copies[0], settings)
-        places.append(Environment(copies, np.flatnonzero(_has_points(copies[0]))))
+        if settings.live:
+            views = [look_at(scene, backbone, settings.resolution, progress)]
+        else:
+            views = [
+                cache_scene(scene, backbone, settings.resolution, copy=copy, folder=folder, progress=progress)
+                for copy in range(1 + settings.copies if augment else 1)
+            ]
+        check(views[0], settings)
+        places.append(Environment(views, np.flatnonzero(_has_points(views[0]))))
     return places
 
 
@@ -73,15 +76,15 @@ def estimate(scenes: Sequence[Scene], backbone: Backbone, settings: Settings, co
     return sum((1 + copies) * cache_bytes(scene, backbone, settings.resolution) for scene in scenes)
 
 
-def check(cached: CachedScene, settings: Settings) -> None:
+def check(scene: CachedScene | LiveScene, settings: Settings) -> None:
     """Refuse what cannot teach anything, and say why."""
-    points = cached.points[np.isfinite(cached.points).all(axis=-1)]
+    points = scene.points[np.isfinite(scene.points).all(axis=-1)]
     if not len(points):
-        raise TrainingError(f"{cached.name} has no patch with valid depth; see `locus inspect`")
+        raise TrainingError(f"{scene.name} has no patch with valid depth; see `locus inspect`")
     extent = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
     if max(settings.radii) >= extent / 2:
         raise TrainingError(
-            f"a radius of {max(settings.radii):g} m is too large for {cached.name}, which is {extent:.2g} m across: "
+            f"a radius of {max(settings.radii):g} m is too large for {scene.name}, which is {extent:.2g} m across: "
             "nearly everything would be the same spot"
         )
 
@@ -92,8 +95,8 @@ def split_by_space(environment: Environment) -> tuple[Environment, Environment]:
     Neighbouring frames see the same things, so a split by time or at random would test on what was trained on. Frames
     are ordered by where they look, along the place's longest direction.
     """
-    cached = environment.scenes[0]
-    centres = np.array([np.nanmedian(cached.points[i].reshape(-1, 3), axis=0) for i in environment.usable])
+    scene = environment.scenes[0]
+    centres = np.array([np.nanmedian(scene.points[i].reshape(-1, 3), axis=0) for i in environment.usable])
     centred = centres - centres.mean(axis=0)
     longest = np.linalg.svd(centred, full_matrices=False)[2][0]
     order = environment.usable[np.argsort(centred @ longest)]
@@ -105,5 +108,5 @@ def split_by_space(environment: Environment) -> tuple[Environment, Environment]:
     )
 
 
-def _has_points(cached: CachedScene) -> Bool[ndarray, " frames"]:
-    return np.any(np.isfinite(cached.points.reshape(len(cached.points), -1)), axis=1)
+def _has_points(scene: CachedScene | LiveScene) -> Bool[ndarray, " frames"]:
+    return np.any(np.isfinite(scene.points.reshape(len(scene.points), -1)), axis=1)

@@ -15,7 +15,7 @@ from locus import backbones
 from locus.cache import scene_fingerprint
 from locus.model import LoCUS, this_device
 from locus.training.batches import Environment
-from locus.training.checkpoints import METRICS, begin, last_state, provenance, read_metrics
+from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
 from locus.training.curves import draw_curves
 from locus.training.loop import Trainer
 from locus.training.places import environments, estimate, find_scenes, open_scenes, split_by_space
@@ -56,7 +56,7 @@ def train(
     """
     processes = Processes.of_torchrun()
     try:
-        return _train(scenes, Path(out), settings, val, cache, Watcher(progress and processes.first), processes)
+        return _train(scenes, Path(out), settings, val, cache, Watcher(progress, processes.first), processes)
     finally:
         processes.close()
 
@@ -88,8 +88,11 @@ def _train(
     ).to(device)
     opened = open_scenes([*train_paths, *val_paths])
     trained, kept = opened[: len(train_paths)], opened[len(train_paths) :]
-    size = estimate(trained, backbone, settings, copies=settings.copies) + estimate(kept, backbone, settings)
-    watcher.say(f"cache: {size / 1e9:.2f} GB for {len(opened)} scenes")
+    if settings.live:
+        watcher.say(f"no cache: {len(opened)} scenes are looked at once, then read as they are drawn")
+    else:
+        size = estimate(trained, backbone, settings, copies=settings.copies) + estimate(kept, backbone, settings)
+        watcher.say(f"cache: {size / 1e9:.2f} GB for {len(opened)} scenes")
     if not processes.first:
         processes.wait()  # until the first has filled the cache
     places = environments(trained, backbone, settings, cache, augment=True, progress=watcher.shown)
@@ -114,6 +117,7 @@ def _train(
     processes.wait()
     trainer = Trainer(model, train_places, unseen, settings, out, processes)
     trainer.start(last_state(out))
+    watcher.estimate(trainer)
     return _run(trainer, out, watcher)
 
 
@@ -170,7 +174,7 @@ def stop_request() -> Generator[Callable[[], bool], None, None]:
 
 def _show(out: Path, rows: list[dict[str, Any]]) -> None:
     """The curves as a picture and for TensorBoard."""
-    draw_curves(rows, out / "curves.png")
+    draw_curves(rows, out / CURVES)
     metrics = rows[-1]
     with SummaryWriter(str(out / "tensorboard")) as board:
         if metrics["loss"] is not None:

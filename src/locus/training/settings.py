@@ -51,7 +51,9 @@ class Settings:
     copies: int = 0
     """Augmented copies (cropped, recoloured) of every frame in the cache, drawn as often as the frame itself."""
     token_noise: float = 0.0
-    """Gaussian noise on cached tokens while training, in standard deviations of theirs."""
+    """Gaussian noise on tokens while training, in standard deviations of theirs."""
+    live: bool = False
+    """Cache nothing: read, augment and run through the frozen blocks every frame anew each time it is drawn."""
     steps: int = 2000
     """Optimiser steps."""
     epochs: int | None = None
@@ -83,6 +85,8 @@ class Settings:
             raise TrainingError(f"radii are positive numbers of metres, not {self.radii}")
         if self.learning_rate <= 0 or not math.isfinite(self.learning_rate):
             raise TrainingError(f"the learning rate must be positive, not {self.learning_rate}")
+        if self.live and self.copies:
+            raise TrainingError("either --copies, which are cached, or --live, which caches nothing")
         if self.head == "identity":
             raise TrainingError("the head `identity` has nothing to learn")
 

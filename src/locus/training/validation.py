@@ -34,7 +34,7 @@ def fixed_batches(environments: Sequence[Environment], settings: Settings, per_p
         for index in range(per_place):
             rng = np.random.default_rng([20231, number, index])
             frames = environment.draw(rng, settings.frames)
-            batches.append(assemble([(number, environment, frames, np.zeros_like(frames))], settings, rng))
+            batches.append(assemble([(number, *environment.read(frames))], settings, rng))
     return [batch for batch in batches if len(batch.landmarks)]
 
 

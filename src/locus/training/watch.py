@@ -1,7 +1,6 @@
 """What a person at a terminal sees of a run."""
 
 import math
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -10,19 +9,27 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from locus.training.loop import Step, Trainer
 
-TRIED = 5  # steps from which the time of a run is estimated
-
 
 class Watcher:
     """A progress bar with the loss and the last validation, on standard error."""
 
-    def __init__(self, shown: bool) -> None:
-        self.shown = shown
+    def __init__(self, wanted: bool, first: bool) -> None:
+        """`wanted` in all processes of a run; the first one shows it."""
+        self.wanted, self.shown = wanted, wanted and first
         self.console = Console(stderr=True)
 
     def say(self, sentence: str) -> None:
         if self.shown:
             self.console.print(sentence, highlight=False, markup=False)
+
+    def estimate(self, trainer: Trainer) -> None:
+        """Say how long the run will take, before it starts; all processes of it take part."""
+        left = trainer.settings.steps - trainer.step
+        if not self.wanted or left <= 0:
+            return
+        seconds = trainer.seconds_a_step()
+        if seconds is not None:
+            self.say(f"{left} steps of about {seconds:.2g} s: {duration(left * seconds)}, and validation")
 
     @contextmanager
     def bar(self, trainer: Trainer) -> Generator[Callable[[Step], None], None, None]:
@@ -33,17 +40,11 @@ class Watcher:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
             task = progress.add_task("training", total=trainer.settings.steps, completed=trainer.step)
-            first, began = trainer.step, time.monotonic()
 
             def advance(step: Step) -> None:
                 words = "" if math.isnan(step.loss) else f"loss {step.loss:.3f}"
                 best = f"best unseen AP {trainer.best:.3f}"
                 progress.update(task, completed=step.step, description=f"{words}  {best}")
-                if step.step == first + TRIED:
-                    left = (trainer.settings.steps - step.step) * (time.monotonic() - began) / TRIED
-                    self.say(
-                        f"about {left / 60:.0f} min for the rest of {trainer.settings.steps} steps, and validation"
-                    )
                 if step.metrics:
                     unseen, train = step.metrics["unseen"], step.metrics["train"]
                     self.say(
@@ -52,3 +53,11 @@ class Watcher:
                     )
 
             yield advance
+
+
+def duration(seconds: float) -> str:
+    """As a person would say it."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.{int(unit == 'h')}f} {unit}"
+    return f"{seconds:.0f} s"
