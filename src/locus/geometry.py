@@ -107,3 +107,36 @@ def rigid(pose: Float[ndarray, "4 4"], tolerance: float = 0.02) -> Float[ndarray
     exact = pose.copy()
     exact[:3, :3] = u @ vt
     return exact
+
+
+def align(
+    points_a: Float[ndarray, "*n k 3"],
+    points_b: Float[ndarray, "*n k 3"],
+    weights: Float[ndarray, "*n k"] | None = None,
+) -> Float[ndarray, "*n 4 4"]:
+    """The rigid `b_from_a` that carries points onto their partners with the least squared error (Kabsch, 1976).
+
+    Of fewer than three points, or points on a line, one of the many solutions.
+    """
+    share = np.ones(points_a.shape[:-1]) if weights is None else weights
+    share = (share / share.sum(axis=-1, keepdims=True))[..., None]
+    centre_a, centre_b = ((share * points).sum(axis=-2, keepdims=True) for points in (points_a, points_b))
+    covariance = np.swapaxes(share * (points_b - centre_b), -1, -2) @ (points_a - centre_a)
+    u, _, vt = np.linalg.svd(covariance)
+    u[..., :, 2] *= np.linalg.det(u @ vt)[..., None]  # a rotation, not a reflection
+    rotation = u @ vt
+    b_from_a = np.zeros((*rotation.shape[:-2], 4, 4))
+    b_from_a[..., :3, :3] = rotation
+    b_from_a[..., :3, 3] = (centre_b - centre_a @ np.swapaxes(rotation, -1, -2))[..., 0, :]
+    b_from_a[..., 3, 3] = 1.0
+    return b_from_a
+
+
+def pose_error(a: Float[ndarray, "4 4"], b: Float[ndarray, "4 4"]) -> tuple[float, float]:
+    """How far apart two poses are: metres between their origins, degrees between their rotations."""
+    difference = a[:3, :3].T @ b[:3, :3]
+    # The arc tangent is exact for small angles, where the arc cosine of the trace loses half of the digits.
+    skew = difference - difference.T
+    sine = np.sqrt(skew[2, 1] ** 2 + skew[0, 2] ** 2 + skew[1, 0] ** 2) / 2
+    angle = np.arctan2(sine, (np.trace(difference) - 1) / 2)
+    return float(np.linalg.norm(a[:3, 3] - b[:3, 3])), float(np.degrees(angle))

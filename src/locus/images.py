@@ -82,7 +82,7 @@ def _group(item: Input, every: int) -> tuple[str, Sequence[NamedImage]]:
     path = Path(item)
     if path.is_dir():
         label = path.resolve().name
-        if any(reader.detect(path) for reader in READERS.values()):
+        if is_scene(path):
             return label, _frames(load_scene(path))
         return label, _files(path, sorted(_inside(path)), every)
     if path.exists():
@@ -90,6 +90,11 @@ def _group(item: Input, every: int) -> tuple[str, Sequence[NamedImage]]:
     if glob.has_magic(str(item)):
         return _pattern(str(item), every)
     raise LocusError(f"{path} does not exist; name an image, a folder, a pattern in quotes, a video or a scene")
+
+
+def is_scene(folder: Path) -> bool:
+    """Whether a folder holds a scene of any format, rather than mere images."""
+    return any(reader.detect(folder) for reader in READERS.values())
 
 
 def _frames(scene: Scene) -> list[NamedImage]:

@@ -75,7 +75,7 @@ def _carried_section(inspection: Inspection) -> str:
         first, second = scenes[0][a], scenes[0][b]
         pictures = [resized(first.image, WIDTH), resized(second.image, WIDTH)]
         pictures += [carried_picture(scene[a], scene[b], WIDTH) for scene in scenes]
-        figures.append(_figure(beside(pictures), f"{first.name} · {second.name} · the first carried into the second"))
+        figures.append(figure(beside(pictures), f"{first.name} · {second.name} · the first carried into the second"))
     if not figures:
         return ""
     last = " as read, then with the repair" if repaired else ""
@@ -110,12 +110,12 @@ def _overview_section(inspection: Inspection) -> str:
     plan, metres = plan_picture(points, np.array([g.world_from_camera for g in inspection.geometries]))
     return (
         "<h2>Overlap and plan</h2>"
-        + _figure(
+        + figure(
             overlap_picture(inspection.overlap),
             "Overlap: row a, column b; the share of frame a's patches that frame b sees, from none (dark) to all "
             "(yellow).",
         )
-        + _figure(plan, f"From above, {metres:.1f} m across: what was seen (grey), the cameras and where they look.")
+        + figure(plan, f"From above, {metres:.1f} m across: what was seen (grey), the cameras and where they look.")
     )
 
 
@@ -126,7 +126,7 @@ def _frames_section(inspection: Inspection) -> str:
     names = {summary.name for summary in inspection.summaries}
     readable = [index for index, source in enumerate(scene.sources) if source.name in names]
     chosen = [readable[i] for i in np.unique(np.linspace(0, len(readable) - 1, 8).round().astype(int))]
-    figures = [_figure(_frame_row(scene[i], float(low), float(high)), scene[i].name) for i in chosen]
+    figures = [figure(_frame_row(scene[i], float(low), float(high)), scene[i].name) for i in chosen]
     note = (
         f"Image, depth from {low:.1f} m (yellow) to {high:.1f} m (dark), grey where unknown, and the patches with an "
         "honest 3D point (the others dimmed)."
@@ -162,7 +162,8 @@ def _problems_section(inspection: Inspection) -> str:
     return "".join(parts)
 
 
-def _figure(picture: Picture, caption: str) -> str:
+def figure(picture: Picture, caption: str) -> str:
+    """A picture inside the page itself, with words below it."""
     buffer = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(picture)).save(buffer, "JPEG", quality=88)
     data = base64.b64encode(buffer.getvalue()).decode()

@@ -45,14 +45,15 @@ def patch_points_camera(
     agrees = known & (np.abs(flat - centre[..., None, None]) <= TOLERANCE * cells)
     count, agreeing = known.sum(axis=(2, 3)), agrees.sum(axis=(2, 3))
     valid = (count >= COVERAGE * cells[0, 0].size) & (agreeing >= AGREEMENT * count) & (centre > 0)
-    centres = np.stack(
-        np.meshgrid(
-            (np.arange(columns) + 0.5) / columns * camera.width, (np.arange(rows) + 0.5) / rows * camera.height
-        ),
-        axis=-1,
-    )
     z = 1 / np.where(valid, centre, np.nan)
-    return camera.unproject(centres, z), valid
+    return camera.unproject(patch_centres(grid, camera.width, camera.height), z), valid
+
+
+def patch_centres(grid: tuple[int, int], width: int, height: int) -> Float[ndarray, "h w 2"]:
+    """The (x, y) in an image's pixels of the centre of each patch of a (rows, columns) grid that spans it."""
+    rows, columns = grid
+    x, y = (np.arange(columns) + 0.5) / columns * width, (np.arange(rows) + 0.5) / rows * height
+    return np.stack(np.meshgrid(x, y), axis=-1)
 
 
 def _inverse_depths(
