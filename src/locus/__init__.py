@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from locus import backbones, errors, model, objective, scenes, training, viz
     from locus.extraction import extract
+    from locus.landmarks import LandmarkMap
     from locus.model import LoCUS
     from locus.scenes import Frame, Scene, load_scene
 
 __all__ = [
     "Frame",
+    "LandmarkMap",
     "LoCUS",
     "Scene",
     "backbones",
@@ -32,6 +34,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name in ("backbones", "errors", "model", "objective", "scenes", "training", "viz"):
         return import_module(f"locus.{name}")
+    if name == "LandmarkMap":
+        return import_module("locus.landmarks").LandmarkMap
     if name == "LoCUS":
         return import_module("locus.model").LoCUS
     if name in ("Frame", "Scene", "load_scene"):

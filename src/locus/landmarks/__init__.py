@@ -1,0 +1,6 @@
+"""Landmarks: the spots of a scene that its features know best, and maps of them."""
+
+from .map import LandmarkMap, MapError
+from .merging import merge
+
+__all__ = ["LandmarkMap", "MapError", "merge"]

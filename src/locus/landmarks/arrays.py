@@ -1,0 +1,105 @@
+"""What a map holds of its landmarks and of the frames it was made from: arrays with one row each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32
+from numpy import ndarray
+
+Rows = TypeVar("Rows", "Landmarks", "Frames")
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """Means are over the patches within a landmark's radius, so that patches of further frames can be added to them."""
+
+    environment: Int32[ndarray, " n"]
+    """Index into the map's environments."""
+    scale: Int32[ndarray, " n"]
+    position: Float32[ndarray, "n 3"]
+    """Mean point of its patches, metres in its environment's world."""
+    radius: Float32[ndarray, " n"]
+    mean: Float32[ndarray, "n c"]
+    """Mean feature of its patches; at unit length, its embedding."""
+    score: Float32[ndarray, " n"]
+    """Smooth-AP_j, over the frames from which the landmark was chosen."""
+    patches: Int32[ndarray, " n"]
+    views: Int32[ndarray, " n"]
+    """Frames that show it."""
+    seen_from: Float32[ndarray, "n 3"]
+    """Mean unit vector towards the cameras that saw it."""
+    seen_at: Float32[ndarray, "n 2"]
+    """Mean place in the images, (x, y) from 0 to 1: to tell matches that only repeat it."""
+    colour: Float32[ndarray, "n 3"]
+    """Mean RGB, 0 to 255."""
+    votes: Int32[ndarray, "n classes"]
+    """Patches of each class of the map."""
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    @property
+    def embedding(self) -> Float32[ndarray, "n c"]:
+        return self.mean / np.maximum(np.linalg.norm(self.mean, axis=1, keepdims=True), 1e-12)
+
+    @property
+    def worth(self) -> Float32[ndarray, " n"]:
+        """What landmarks are chosen by: Smooth-AP_j, less where few views speak for it, of which two can agree by luck.
+
+        Measured in docs/maps.md: so chosen, they are found again more often than by the score alone.
+        """
+        return (self.score * (self.views - 1) / (self.views + 1)).astype(np.float32)
+
+    @property
+    def normal(self) -> Float32[ndarray, "n 3"]:
+        """The axis of the viewing cone."""
+        return self.seen_from / np.maximum(np.linalg.norm(self.seen_from, axis=1, keepdims=True), 1e-12)
+
+    @property
+    def cone(self) -> Float32[ndarray, " n"]:
+        """Half the opening angle, in degrees, of the cone that views were evenly spread in, had they the same mean."""
+        # Unit vectors evenly spread in a cone of half-angle a have a mean of length (1 + cos a) / 2.
+        length = np.linalg.norm(self.seen_from, axis=1)
+        return np.degrees(np.arccos((2 * length - 1).clip(-1, 1)))
+
+    @property
+    def label(self) -> Int32[ndarray, " n"]:
+        """Index of the class most patches are of; -1 where none is labelled."""
+        if not self.votes.shape[1]:
+            return np.full(len(self), -1, np.int32)
+        return np.where(self.votes.any(axis=1), self.votes.argmax(axis=1), -1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """The frames a map was made from."""
+
+    environment: Int32[ndarray, " f"]
+    world_from_camera: Float64[ndarray, "f 4 4"]
+    chance: Float32[ndarray, "f scales"]
+    """How like, on average, its patches are to the landmark most like them among those that are *not* where they are:
+    what an image of another place would reach."""
+
+    def __len__(self) -> int:
+        return len(self.environment)
+
+
+def take(rows: Rows, indices: ndarray) -> Rows:
+    """Some of the rows, in the order given."""
+    return type(rows)(**{field.name: getattr(rows, field.name)[indices] for field in fields(rows)})
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """All rows, one part after the other."""
+    names = [field.name for field in fields(parts[0])]
+    return type(parts[0])(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def put(rows: Rows, indices: ndarray, others: Rows) -> Rows:
+    """The rows with those at `indices` replaced."""
+    values = {field.name: getattr(rows, field.name).copy() for field in fields(rows)}
+    for name, value in values.items():
+        value[indices] = getattr(others, name)
+    return type(rows)(**values)

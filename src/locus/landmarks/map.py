@@ -1,0 +1,296 @@
+"""LandmarkMap: sparse landmarks of one or several places, each a spot that its features tell from all others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Float32, Int64, UInt8
+from numpy import ndarray
+from scipy.sparse import csr_matrix, vstack
+from torch import Tensor
+
+from locus.dense import SceneFeatures, scene_features
+from locus.errors import LocusError
+from locus.landmarks.arrays import Frames, Landmarks, joined, put, take
+from locus.landmarks.describe import VIEWS, by_frame, chance, choose, observed, pooled
+from locus.landmarks.observations import Patches, patches, within
+from locus.landmarks.search import Index
+from locus.model import LoCUS
+from locus.scenes import Scene
+
+if TYPE_CHECKING:
+    from locus.geometry import Camera
+    from locus.tasks.localization import Location
+
+
+class MapError(LocusError):
+    """A map that cannot be made, read, or used with these features."""
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkMap:
+    """Landmarks at every scale of a model. Maps do not change: `add` and `merge` return new ones."""
+
+    landmarks: Landmarks
+    frames: Frames
+    sightings: csr_matrix
+    """(frames, landmarks): how many patches of a frame show a landmark."""
+    frame_names: tuple[str, ...]
+    environments: tuple[str, ...]
+    classes: tuple[str, ...]
+    radii: tuple[float, ...]
+    model: str
+    """Fingerprint of the model whose features these are."""
+    provenance: dict[str, Any] = field(default_factory=dict)
+    """What it was made from."""
+
+    def __len__(self) -> int:
+        return len(self.landmarks)
+
+    @classmethod
+    def build(
+        cls,
+        model: LoCUS,
+        scene: Scene | SceneFeatures,
+        *,
+        most: int | None = None,
+        cache: Path | None = None,
+        progress: bool = False,
+    ) -> "LandmarkMap":
+        """The map of a posed RGB-D scene.
+
+        Args:
+            model: Whose features to use.
+            scene: The place, which the map calls by the scene's name; or its features, if they have been computed.
+            most: Landmarks at most, of each scale; the best are kept. By default all that are a radius apart.
+            cache: Where the backbone's tokens are kept. By default with all others.
+            progress: Show bars.
+        """
+        seen = _features(model, scene, cache, progress)
+        name = seen.scene.name
+        empty = cls(
+            landmarks=no_landmarks(model.dimension),
+            frames=Frames(np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros((0, len(model.radii)), np.float32)),
+            sightings=csr_matrix((0, 0), dtype=np.int32),
+            frame_names=(),
+            environments=(name,),
+            classes=(),
+            radii=model.radii,
+            model=model.fingerprint,
+            provenance={"model": model.name, "scenes": []},
+        )
+        built = empty.add(model, seen, most=most, progress=progress)
+        if not len(built):
+            raise MapError(f"no spot of {name} is seen by {VIEWS} frames, so it has no landmarks")
+        return built
+
+    def add(
+        self,
+        model: LoCUS,
+        scene: Scene | SceneFeatures,
+        *,
+        environment: str | None = None,
+        most: int | None = None,
+        cache: Path | None = None,
+        progress: bool = False,
+    ) -> "LandmarkMap":
+        """The map with further frames of one of its places, in the same world, without building it again.
+
+        What the frames show of the map's landmarks is added to them; spots that have no landmark yet get their own,
+        chosen among the new frames alone.
+
+        Args:
+            model: The model the map was made with.
+            scene: The frames.
+            environment: The place they are of. By default the map's only one.
+            most: New landmarks at most, of each scale.
+            cache: Where the backbone's tokens are kept. By default with all others.
+            progress: Show bars.
+        """
+        self.check(model)
+        place = self.environment(environment)
+        seen = _features(model, scene, cache, progress)
+        names = tuple(seen.scene.sources[index].name for index in seen.indices)
+        here = {name for name, of in zip(self.frame_names, self.frames.environment, strict=True) if of == place}
+        if twice := sorted(here.intersection(names)):
+            raise MapError(f"{len(twice)} of the frames are in the map already, {twice[0]} for one")
+        classes = tuple(dict.fromkeys([*self.classes, *(label.name for label in seen.scene.classes)]))
+        found = _with_columns(patches(seen, progress), seen.scene, classes)
+        if not len(found.row):
+            raise MapError(f"{seen.scene.name} has no patch with valid depth, so nothing can be put on a map")
+        known = _with_votes(self.landmarks, len(classes))
+        fresh = []
+        for scale, radius in enumerate(self.radii):
+            features = found.features(seen, scale)
+            rows = np.flatnonzero((known.scale == scale) & (known.environment == place))
+            near = within(known.position[rows], found.point, radius)
+            known = put(known, rows, pooled(take(known, rows), observed(near, found, features, len(classes))))
+            taken = known.position[rows]
+            new = choose(found, features, scale, radius, len(classes), taken=taken, most=most, progress=progress)
+            fresh.append(replace(new, environment=np.full(len(new), place, np.int32)))
+        landmarks = joined([known, *fresh])
+        poses = np.stack([seen.frame(row).world_from_camera for row in range(len(seen))])
+        frames = Frames(
+            environment=np.full(len(seen), place, np.int32),
+            world_from_camera=poses,
+            chance=_chance(landmarks, place, found, seen, len(self.radii)),
+        )
+        before = csr_matrix(self.sightings, shape=(len(self.frames), len(self)), copy=True)
+        before.resize(len(self.frames), len(landmarks))
+        now = _sightings(landmarks, place, found, len(seen))
+        made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}
+        return replace(
+            self,
+            landmarks=landmarks,
+            frames=joined([self.frames, frames]),
+            sightings=vstack([before, now], format="csr"),
+            frame_names=(*self.frame_names, *names),
+            classes=classes,
+            provenance={**self.provenance, "scenes": [*self.provenance.get("scenes", []), made_from]},
+        )
+
+    def check(self, model: LoCUS) -> None:
+        """Refuse a model whose features are not this map's."""
+        if model.fingerprint != self.model:
+            raise MapError(
+                f"the map was made with {self.provenance.get('model', 'a model')} ({self.model}), but the model is "
+                f"{model.name} ({model.fingerprint}): their features mean different things; build the map again"
+            )
+
+    def environment(self, name: str | None) -> int:
+        """The number of a place of the map, of the only one if no name is given."""
+        if name is None and len(self.environments) == 1:
+            return 0
+        if name not in self.environments:
+            asked = "name the place" if name is None else f"there is no place {name}"
+            raise MapError(f"{asked}: the map has {', '.join(self.environments)}")
+        return self.environments.index(name)
+
+    def place(self, number: int) -> "LandmarkMap":
+        """The map of one of the places alone."""
+        if len(self.environments) == 1:
+            return self
+        if number not in self._places:
+            rows = np.flatnonzero(self.landmarks.environment == number)
+            frames = np.flatnonzero(self.frames.environment == number)
+            only = replace(
+                self,
+                landmarks=replace(take(self.landmarks, rows), environment=np.zeros(len(rows), np.int32)),
+                frames=replace(take(self.frames, frames), environment=np.zeros(len(frames), np.int32)),
+                sightings=self.sightings[frames][:, rows],
+                frame_names=tuple(self.frame_names[frame] for frame in frames),
+                environments=(self.environments[number],),
+            )
+            self._places[number] = only
+        return self._places[number]
+
+    @cached_property
+    def _places(self) -> dict[int, "LandmarkMap"]:
+        return {}
+
+    def search(
+        self, features: Float[Tensor, "q c"] | Float32[ndarray, "q c"], k: int = 1, scale: int = 0
+    ) -> tuple[Float32[ndarray, "q k"], Int64[ndarray, "q k"]]:
+        """The landmarks of a scale most like each feature: likeness (cosine) and row in the map, best first."""
+        if not 0 <= scale < len(self.radii):
+            raise MapError(f"the map has scales 0 to {len(self.radii) - 1}, not {scale}")
+        values = features.detach().float().cpu().numpy() if isinstance(features, Tensor) else features
+        if values.ndim != 2 or values.shape[1] != self.landmarks.mean.shape[1]:
+            raise MapError(f"features must be rows of {self.landmarks.mean.shape[1]}, not of shape {values.shape}")
+        rows, index = self._indices[scale]
+        scores, found = index.search(values, k)
+        return scores, rows[found]
+
+    @cached_property
+    def _indices(self) -> list[tuple[Int64[ndarray, " n"], Index]]:
+        """For each scale the landmarks' rows and their embeddings, ready to be searched."""
+        embedding = self.landmarks.embedding
+        rows = [np.flatnonzero(self.landmarks.scale == scale) for scale in range(len(self.radii))]
+        return [(of_scale, Index(embedding[of_scale])) for of_scale in rows]
+
+    def localize(
+        self,
+        model: LoCUS,
+        image: UInt8[ndarray, "height width 3"],
+        camera: "Camera",
+        depth: Float32[ndarray, "height width"] | None = None,
+    ) -> "Location":
+        """Where an image was taken; see `locus.tasks.localization.localize`."""
+        from locus.tasks.localization import localize
+
+        return localize(self, model, image, camera, depth)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the map to a folder; see `locus.landmarks.files`."""
+        from locus.landmarks.files import save
+
+        return save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "LandmarkMap":
+        """A map from its folder."""
+        from locus.landmarks.files import load
+
+        return load(Path(folder))
+
+
+def _features(model: LoCUS, scene: Scene | SceneFeatures, cache: Path | None, progress: bool) -> SceneFeatures:
+    return scene if isinstance(scene, SceneFeatures) else scene_features(model, scene, cache, progress=progress)
+
+
+def _with_columns(found: Patches, scene: Scene, classes: Sequence[str]) -> Patches:
+    """Labels as indices of the map's classes, -1 where there is none, instead of the scene's ids."""
+    column = {label.id: classes.index(label.name) for label in scene.classes}
+    ids, inverse = np.unique(found.label, return_inverse=True)
+    return replace(found, label=np.array([column.get(int(each), -1) for each in ids], np.int32)[inverse])
+
+
+def _with_votes(landmarks: Landmarks, classes: int) -> Landmarks:
+    """The same with columns for classes that no patch had so far."""
+    return replace(landmarks, votes=np.pad(landmarks.votes, ((0, 0), (0, classes - landmarks.votes.shape[1]))))
+
+
+def _sightings(landmarks: Landmarks, place: int, found: Patches, frames: int) -> csr_matrix:
+    """How many patches of each of a scene's frames show each landmark."""
+    total = csr_matrix((len(landmarks), frames), dtype=np.int32)
+    for radius in np.unique(landmarks.radius):
+        rows = np.flatnonzero((landmarks.radius == radius) & (landmarks.environment == place))
+        shown = by_frame(within(landmarks.position[rows], found.point, float(radius)), found.frame, frames).tocoo()
+        total += csr_matrix((shown.data, (rows[shown.row], shown.col)), shape=total.shape, dtype=np.int32)
+    return csr_matrix(total.T)
+
+
+def _chance(
+    landmarks: Landmarks, place: int, found: Patches, seen: SceneFeatures, scales: int
+) -> Float32[ndarray, "frames scales"]:
+    of_place = [
+        np.flatnonzero((landmarks.scale == scale) & (landmarks.environment == place)) for scale in range(scales)
+    ]
+    each = [
+        chance(take(landmarks, rows), found, found.features(seen, scale), len(seen))
+        for scale, rows in enumerate(of_place)
+    ]
+    return np.stack(each, axis=1)
+
+
+def no_landmarks(dimension: int) -> Landmarks:
+    """None yet, with features of a length."""
+    nothing = np.zeros(0, np.int32)
+    numbers, vectors = np.zeros(0, np.float32), np.zeros((0, 3), np.float32)
+    return Landmarks(
+        environment=nothing,
+        scale=nothing,
+        position=vectors,
+        radius=numbers,
+        mean=np.zeros((0, dimension), np.float32),
+        score=numbers,
+        patches=nothing,
+        views=nothing,
+        seen_from=vectors,
+        seen_at=vectors[:, :2],
+        colour=vectors,
+        votes=np.zeros((0, 0), np.int32),
+    )

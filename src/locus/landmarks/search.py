@@ -1,0 +1,70 @@
+"""The landmarks whose embeddings are most like a feature: by comparing with all, or with faiss if they are many."""
+
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Int64
+from numpy import ndarray
+
+EXACT = 100_000  # rows up to which comparing with all takes milliseconds
+SCORES_AT_ONCE = 2**24
+CELL = 250  # rows of a cell of the index, about
+CELLS_TRIED = 16
+SAMPLE = 40  # rows a cell that its centre is found from
+
+
+class Index:
+    """Unit vectors to be searched. The rows found may miss a best one now and then if there are more than `EXACT`."""
+
+    def __init__(self, rows: Float32[ndarray, "n c"]) -> None:
+        self.rows = np.ascontiguousarray(rows, np.float32)
+        self._cells = None
+        if len(rows) > EXACT:
+            if find_spec("faiss") is None:
+                warnings.warn(
+                    f"{len(rows)} landmarks are compared one by one, which is slow: "
+                    "pip install 'locus-features[search]' gives an index",
+                    stacklevel=2,
+                )
+            else:
+                self._cells = _cells(self.rows)
+
+    def search(
+        self, queries: Float32[ndarray, "q c"], k: int = 1
+    ) -> tuple[Float32[ndarray, "q k"], Int64[ndarray, "q k"]]:
+        """The likeness (cosine) and the row of the best k for each query, best first; fewer if there are fewer rows."""
+        k = min(k, len(self.rows))
+        queries = np.ascontiguousarray(queries, np.float32)
+        if self._cells is None:
+            return self._compared(queries, k)
+        likeness, found = self._cells.search(queries, k)
+        # The cells tried may hold fewer than k rows, for which the index gives -1.
+        if len(short := np.flatnonzero((found < 0).any(axis=1))):
+            likeness[short], found[short] = self._compared(queries[short], k)
+        return likeness, found
+
+    def _compared(
+        self, queries: Float32[ndarray, "q c"], k: int
+    ) -> tuple[Float32[ndarray, "q k"], Int64[ndarray, "q k"]]:
+        """The same by comparing with all rows."""
+        rows = torch.from_numpy(self.rows)
+        tiles = torch.from_numpy(queries).split(max(1, SCORES_AT_ONCE // max(1, len(rows))))
+        best = [torch.topk(tile @ rows.T, k, dim=1) for tile in tiles]
+        if not best:
+            return np.zeros((0, k), np.float32), np.zeros((0, k), np.int64)
+        return torch.cat([each.values for each in best]).numpy(), torch.cat([each.indices for each in best]).numpy()
+
+
+def _cells(rows: Float32[ndarray, "n c"]):
+    """Rows in cells around centres, of which a query tries the nearest few."""
+    import faiss
+
+    count = len(rows) // CELL
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(rows.shape[1]), rows.shape[1], count, faiss.METRIC_INNER_PRODUCT)
+    random = np.random.default_rng(0)  # same rows, same cells
+    index.train(rows[np.sort(random.choice(len(rows), min(len(rows), SAMPLE * count), replace=False))])
+    index.add(rows)
+    index.nprobe = CELLS_TRIED
+    return index
