@@ -1,0 +1,1 @@
+"""What the features are for: matching, pose, localization, retrieval, segmentation."""

@@ -1,0 +1,132 @@
+"""Object re-identification: an instance marked in one image, found in others.
+
+The prototypes of the instance are all the patches that lie mostly inside its mask. An image's score is how well each
+prototype finds its like there, on average: of each prototype the similarity (cosine) of the patch most like it. A thing
+that is seen in part, or from another side, still has some of its prototypes; a patch that is like a single prototype by
+chance does not carry the score.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float32
+from numpy import ndarray
+from torch import Tensor
+
+from locus.errors import LocusError
+from locus.scenes.files import read_image, read_labels
+from locus.tasks.cosegmentation import enlarged, one_scale
+from locus.tasks.views import View
+
+THRESHOLD = 0.65  # docs/segment.md: how it was measured
+INSIDE = 0.5  # a patch is a prototype if the mask covers so much of it,
+OUTSIDE = 0.0  # and background if it covers no more than this
+
+Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A marked thing as features."""
+
+    prototypes: Float[Tensor, "p c"]
+    background: Float[Tensor, "b c"]
+    """The rest of the image it is marked in: what it is not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Find:
+    """Where an instance is in an image, if it is there."""
+
+    name: str
+    score: float
+    mask: Bool[ndarray, "height width"]
+    """Empty where nothing is like enough."""
+    box: Box | None
+    """x0, y0, x1, y1 of the mask, the last ones exclusive."""
+
+
+def box_mask(box: tuple[float, float, float, float], size: tuple[int, int]) -> Bool[ndarray, "height width"]:
+    """The pixels whose centres lie in a box (x0, y0, x1, y1) of an image of (width, height)."""
+    (x0, y0, x1, y1), (width, height) = box, size
+    if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):
+        raise LocusError(
+            f"the box {x0:g} {y0:g} {x1:g} {y1:g} is not inside the image, which is {width}×{height} pixels; "
+            "give left, top, right, bottom"
+        )
+    x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
+    mask = ((x >= x0) & (x < x1))[None, :] & ((y >= y0) & (y < y1))[:, None]
+    if not mask.any():
+        raise LocusError(f"the box {x0:g} {y0:g} {x1:g} {y1:g} holds no pixel")
+    return mask
+
+
+def read_mask(path: Path, size: tuple[int, int]) -> Bool[ndarray, "height width"]:
+    """A mask file, not 0 where the thing is; of any kind of image that has the size (width, height)."""
+    try:
+        values = read_labels(path)  # ids of 16 bits as they are
+    except LocusError:
+        values = read_image(path).max(axis=-1)  # colours, or single bits
+    if values.shape != (size[1], size[0]):
+        height, width = values.shape
+        raise LocusError(f"the mask {path} is {width}×{height} pixels, but its image is {size[0]}×{size[1]}")
+    return values > 0
+
+
+def patch_shares(mask: Bool[ndarray, "height width"], grid: tuple[int, int]) -> Float32[ndarray, "rows columns"]:
+    """How much of each patch a mask covers; a pixel may be shared between patches."""
+    # The mean over each patch's area: OpenCV's area interpolation, made for exactly this.
+    return cv2.resize(mask.astype(np.float32), (grid[1], grid[0]), interpolation=cv2.INTER_AREA)
+
+
+def instance_of(features: Float[Tensor, "rows columns c"], mask: Bool[ndarray, "height width"]) -> Instance:
+    """The instance under a mask; of one smaller than half a patch, the patch it covers most."""
+    if not mask.any():
+        raise LocusError("the mask is empty: it marks nothing to find")
+    shares = patch_shares(mask, (features.shape[0], features.shape[1]))
+    covered = torch.from_numpy(shares).to(features.device)
+    return Instance(features[covered >= min(INSIDE, float(shares.max()))], features[covered <= OUTSIDE])
+
+
+def find(view: View, instance: Instance, threshold: float = THRESHOLD, scale: int = 0) -> Find:
+    """Look for an instance in one image.
+
+    The mask is the part, in one piece around the best place, that is like a prototype (cosine of at least `threshold`)
+    and less like anything that lay beside the instance where it was marked.
+    """
+    features = one_scale(view.features, scale)
+    likeness = features @ instance.prototypes.T  # (rows, columns, p)
+    score = float(likeness.flatten(0, 1).amax(dim=0).mean())
+    similar = enlarged(likeness.amax(dim=-1).numpy(), view.size)
+    own = similar >= threshold
+    if len(instance.background):
+        own &= similar >= enlarged((features @ instance.background.T).amax(dim=-1).numpy(), view.size)
+    mask = _piece(own, similar)
+    return Find(view.name, score, mask, box_of(mask))
+
+
+def find_all(views: Iterable[View], instance: Instance, threshold: float = THRESHOLD, scale: int = 0) -> list[Find]:
+    """Images ranked by how surely they show the instance."""
+    return sorted((find(view, instance, threshold, scale) for view in views), key=lambda found: -found.score)
+
+
+def _piece(
+    mask: Bool[ndarray, "height width"], similar: Float32[ndarray, "height width"]
+) -> Bool[ndarray, "height width"]:
+    """The connected piece of a mask that the most similar of its pixels is in."""
+    if not mask.any():
+        return mask
+    pieces = cv2.connectedComponents(mask.astype(np.uint8))[1]
+    return pieces == pieces.flat[np.where(mask, similar, -np.inf).argmax()]
+
+
+def box_of(mask: Bool[ndarray, "height width"]) -> Box | None:
+    """The smallest box around a mask."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        return None
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1

@@ -1,0 +1,43 @@
+"""A map's landmarks coloured by what a probe says they are."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from locus.dense import SceneFeatures
+from locus.files import atomic
+from locus.landmarks import LandmarkMap
+from locus.landmarks.arrays import take
+from locus.landmarks.files import ply
+from locus.tasks import pictures
+from locus.tasks.segmentation import Probe
+from locus.tasks.voting import probe_votes
+
+
+def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: Probe) -> tuple[int, int]:
+    """The landmarks of a scene's place, coloured by what the scene's patches say they are; grey where none is near.
+
+    Returns:
+        How many landmarks have a label, and how many there are.
+    """
+    name = seen.scene.name
+    place = world.environment(name if name in world.environments else None)
+    rows = np.flatnonzero(world.landmarks.environment == place)
+    spots = take(world.landmarks, rows)
+    shares, patches = probe_votes(probe, seen, spots.position, spots.radius)
+    labels = np.where(patches > 0, shares.argmax(axis=1) + 1, 0)
+    colours = pictures.label_colours(probe.classes)
+    painted = np.concatenate([np.full((1, 3), 128, np.uint8), colours])[labels]
+    with atomic(out / "landmarks.ply") as file:
+        file.write_bytes(ply(replace(spots, colour=painted.astype(np.float32))))
+    up = -np.mean([seen.frame(row).world_from_camera[:3, 1] for row in range(len(seen))], axis=0)
+    drawn = pictures.points_picture(spots.position, painted, up)
+    names = [label for label in probe.classes if label.id in labels]
+    pictures.write(out / "landmarks.png", np.concatenate([drawn, pictures.legend(names, colours, drawn.shape[1])]))
+    stated = [
+        {"landmark": int(row), "label": int(label), "share": round(float(share), 4), "patches": int(count)}
+        for row, label, share, count in zip(rows, labels, shares.max(axis=1), patches, strict=True)
+    ]
+    pictures.write_json(out / "landmarks.json", {"place": world.environments[place], "landmarks": stated})
+    return int((labels > 0).sum()), len(rows)

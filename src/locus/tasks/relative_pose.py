@@ -1,0 +1,189 @@
+"""The motion between two cameras from matches: five-point RANSAC from pixels, or 3D–3D alignment from depth."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from scipy.special import gammaln
+
+from locus.errors import LocusError
+from locus.geometry import Camera
+from locus.tasks.consensus import rigid_consensus
+from locus.tasks.five_point import EXPLAINED, Rays, directions, five_point_opencv, five_point_poselib
+from locus.tasks.matching import Matches
+
+Solver = Literal["poselib", "opencv", "3d-3d"]
+
+EPIPOLAR = 0.25  # patches that an inlier may lie off its epipolar line
+METRES = 0.15  # that an inlier may lie off in 3D
+LINE = 0.3  # times the threshold: points that spread less than this to either side are on a line
+SLACK = 3  # times the epipolar threshold: off a simpler motion's prediction in two directions, not across a line
+# Inliers that make a rotation right (to 15°) as often as not, and how fast that grows: docs/matching.md.
+EVIDENCE = {"poselib": (45, 3), "opencv": (45, 3), "3d-3d": (8, 4)}
+
+
+@dataclass(frozen=True, eq=False)
+class RelativePose:
+    """The motion between two cameras, or why there is none."""
+
+    b_from_a: Float[ndarray, "4 4"] | None
+    """Camera B's frame from camera A's. None: no pose, and `reason` says why."""
+    inliers: Bool[ndarray, " n"]
+    """The matches that agree with it."""
+    solver: Solver
+    confidence: float = 0.0
+    """How likely the rotation is right to 15°, judged by the number of inliers."""
+    metric: bool = False
+    """Whether the translation is in metres. If not, it has length 1, or 0 where its direction is not known."""
+    reason: str = ""
+    """Why there is no pose, or what to mind about it."""
+    alternative: Float[ndarray, "4 4"] | None = None
+    """Another pose that fits as well, where all matches lie on one plane."""
+
+    @property
+    def direction_known(self) -> bool:
+        """Whether the translation means anything: not after a pure rotation seen without depth."""
+        return self.b_from_a is not None and (self.metric or bool(self.b_from_a[:3, 3].any()))
+
+
+def relative_pose(
+    matches: Matches,
+    camera_a: Camera,
+    camera_b: Camera,
+    points_a: Float[ndarray, "n 3"] | None = None,
+    points_b: Float[ndarray, "n 3"] | None = None,
+    solver: Solver | None = None,
+    *,
+    threshold: float | None = None,
+    seed: int = 0,
+) -> RelativePose:
+    """The motion that most matches agree on.
+
+    Args:
+        matches: Of images A and B.
+        camera_a: Intrinsics of image A, at the size that the matches' pixels are in.
+        camera_b: Of image B.
+        points_a: Each match's point in camera A's frame, in metres, NaN where there is none: see `points_at`.
+        points_b: In camera B's.
+        solver: By default 3D–3D where points are given, which tells the scale; else five-point RANSAC by PoseLib.
+        threshold: How far an inlier may be off: metres for 3D–3D, else pixels from its epipolar line. By default
+            0.15 m, and a quarter of a patch.
+        seed: Same seed, same answer.
+    """
+    for name, size, camera in (("A", matches.size_a, camera_a), ("B", matches.size_b, camera_b)):
+        if size != (camera.width, camera.height):
+            raise LocusError(
+                f"the matches are in an image {name} of {size[0]}×{size[1]} pixels, its camera is for "
+                f"{camera.width}×{camera.height}; use Camera.resized"
+            )
+    if solver is None:
+        solver = "poselib" if points_a is None or points_b is None else "3d-3d"
+    if solver == "3d-3d":
+        if points_a is None or points_b is None:
+            raise LocusError("3D–3D alignment needs the points of the matches in both images, so depth for both")
+        return _from_points(points_a, points_b, METRES if threshold is None else threshold, seed)
+    pixels = EPIPOLAR * matches.patch_pixels if threshold is None else threshold
+    return _from_pixels(matches, camera_a, camera_b, solver, pixels, seed)
+
+
+def points_at(
+    depth: Float[ndarray, "height width"], camera: Camera, pixels: Float[ndarray, "n 2"]
+) -> Float[ndarray, "n 3"]:
+    """The points in the camera's frame that pixels show; NaN where the depth is not known."""
+    x, y = pixels.astype(int).clip(0, [camera.width - 1, camera.height - 1]).T
+    z = depth[y, x].astype(np.float64)
+    return camera.unproject(pixels, np.where(z > 0, z, np.nan))
+
+
+def _from_points(
+    points_a: Float[ndarray, "n 3"], points_b: Float[ndarray, "n 3"], threshold: float, seed: int
+) -> RelativePose:
+    known = np.isfinite(np.hstack([points_a, points_b])).all(axis=1)
+    inliers, count = np.zeros(len(points_a), bool), int(np.count_nonzero(known))
+    refuse = partial(RelativePose, None, inliers, "3d-3d")
+    if count < 3:
+        return refuse(reason=f"{counted(len(points_a))}, {count} with depth in both images; 3D–3D needs 3")
+    fit = rigid_consensus(points_a[known], points_b[known], threshold, seed=seed)
+    if fit is None:
+        return refuse(reason=f"no three of {counted(count)} with depth agree on a motion")
+    agreeing = int(fit.inliers.sum())
+    seen = points_b[known]
+    # A wrong match lands anywhere in the box that holds the points: how often that is within the threshold.
+    chance = min(1.0, 4 / 3 * np.pi * threshold**3 / np.prod(np.ptp(seen, axis=0) + 2 * threshold))
+    if by_chance(count, agreeing, 3, chance):
+        return refuse(reason=f"{agreeing} of {counted(count)} with depth agree on a motion, no more than chance gives")
+    spread = np.linalg.svd(seen[fit.inliers] - seen[fit.inliers].mean(axis=0), compute_uv=False)
+    if spread[1] < LINE * threshold * np.sqrt(agreeing):
+        return refuse(reason="the matches that agree lie on a line: the rotation about it is not known")
+    inliers[known] = fit.inliers
+    return RelativePose(fit.b_from_a, inliers, "3d-3d", _confidence("3d-3d", agreeing), metric=True)
+
+
+def _from_pixels(
+    matches: Matches, camera_a: Camera, camera_b: Camera, solver: Solver, threshold: float, seed: int
+) -> RelativePose:
+    none, count = np.zeros(len(matches), bool), len(matches)
+    distinct = min(len(np.unique(matches.patches_a)), len(np.unique(matches.patches_b)))
+    refuse = partial(RelativePose, None, none, solver)
+    if distinct < 5:
+        return refuse(reason=f"{counted(count)} of {distinct} distinct patches; five-point needs 5")
+    found = (five_point_poselib if solver == "poselib" else five_point_opencv)(
+        matches.pixels_a, matches.pixels_b, camera_a, camera_b, threshold, seed
+    )
+    if found is None:
+        return refuse(reason=f"no five of {counted(count)} agree on a motion")
+    b_from_a, inliers = found
+    rays = Rays(directions(camera_a, matches.pixels_a), directions(camera_b, matches.pixels_b))
+    tolerance = SLACK * threshold / camera_b.fx
+    rotation = rays.rotation(inliers, tolerance)
+    if rotation is not None:
+        b_from_a, inliers = rotation
+        chance = np.pi * (SLACK * threshold) ** 2 / np.prod(matches.size_b)  # within a circle of the image
+    else:
+        inliers = inliers & rays.in_front(b_from_a)
+        chance = 2 * threshold / min(matches.size_b)  # within a stripe across the image
+    agreeing = int(inliers.sum())
+    if by_chance(count, agreeing, 5, min(1.0, chance), solutions=10):
+        return refuse(reason=f"{agreeing} of {counted(count)} agree on a motion, no more than chance gives")
+    answer = partial(RelativePose, b_from_a, inliers, solver, _confidence(solver, agreeing))
+    if rotation is not None:
+        reason = "a rotation alone explains the matches: the direction of the translation is not known"
+        if matches.stuck_mask[inliers].mean() > EXPLAINED:
+            reason += ", and nearly all sit at the same image position, as matches of features that know no more would"
+        return answer(reason=reason)
+    other = rays.other_plane_pose(inliers, b_from_a, tolerance)
+    if other is not None:
+        return answer(reason="the matches lie on a plane, and another pose fits as well", alternative=other)
+    return answer()
+
+
+def by_chance(count: int, agreeing: int, sample: int, chance: float, solutions: int = 1) -> bool:
+    """Whether so many agreeing matches are to be expected among wrong ones (a contrario: Moisan and Stival, 2004).
+
+    Args:
+        count: Matches.
+        agreeing: Those within the threshold of a motion found from `sample` of them.
+        sample: Matches that a motion is found from, and always fits.
+        chance: How likely a wrong match is within the threshold.
+        solutions: Motions that a sample gives.
+    """
+    if agreeing <= sample:
+        return True
+    expected = np.log(solutions * (count - sample)) + _log_choose(count, agreeing) + _log_choose(agreeing, sample)
+    return bool(expected + (agreeing - sample) * np.log(chance) > 0)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def _confidence(solver: Solver, agreeing: int) -> float:
+    half, steepness = EVIDENCE[solver]
+    return float(1 / (1 + (half / agreeing) ** steepness))
+
+
+def counted(matches: int) -> str:
+    return "1 match" if matches == 1 else f"{matches} matches"

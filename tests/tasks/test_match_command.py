@@ -1,0 +1,116 @@
+"""`locus match` as a user runs it, with the backbone that needs no weights."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from locus.cli import main
+from locus.tasks.match_picture import AGREES, match_picture
+from locus.tasks.matching import Matches
+from tests.scenes import layouts, room
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scenes") / "room"
+    folder.mkdir()
+    layouts.nerfstudio(folder, room.shots(4))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """A picture, and the same as a camera sees it that turned until all has moved 70 pixels to the left."""
+    folder = tmp_path_factory.mktemp("images")
+    noise = np.random.default_rng(0).integers(0, 255, (168, 350, 3), np.uint8)
+    paths = folder / "a.png", folder / "b.png"
+    for path, first in zip(paths, (0, 70), strict=True):
+        Image.fromarray(noise[:, first : first + 280]).save(path)
+    return paths
+
+
+def run(capsys, *words):
+    code = main(["match", *map(str, words), "--model", "classic"])
+    captured = capsys.readouterr()
+    return code, " ".join(captured.out.split()), captured.err
+
+
+def test_two_frames_of_a_scene_are_compared_with_the_truth(capsys, scene, tmp_path):
+    files = tmp_path / "lines.png", tmp_path / "matches.json"
+    code, out, _ = run(capsys, f"{scene}:0", f"{scene}:000000", "--out", files[0], "--json", files[1])
+    assert code == 0
+    assert "matches: 24; 100% at the same image position" in out
+    assert "pose by 3d-3d" in out
+    assert "off the true pose by 0.0°, 0.00 m" in out
+    assert f"Wrote {files[0]}" in out
+    assert Image.open(files[0]).size == (2 * 640 + 8, 480)
+    told = json.loads(files[1].read_text())
+    assert told["pose"]["metric"] is True
+    assert np.allclose(told["pose"]["b_from_a"], np.eye(4), atol=1e-6)
+    assert len(told["matches"]["pixels_b"]) == 24
+    assert told["errors"]["rotation_degrees"] < 1e-3
+    assert told["images"][0]["camera_guessed"] is False
+
+
+def test_image_files_get_a_camera_that_is_said_to_be_a_guess(capsys, images):
+    code, out, _ = run(capsys, *images)
+    assert code in (0, 1)
+    assert "camera: a guess, 60° wide" in out
+    assert "true pose" not in out
+    _, out, _ = run(capsys, *images, "--camera", "240", "240", "140", "84")
+    assert "guess" not in out
+
+
+def test_a_wide_guess_and_the_papers_rule_are_taken(capsys, images, tmp_path):
+    run(capsys, *images, "--fov", "90", "--rule", "paper", "--solver", "opencv", "--json", tmp_path / "told.json")
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told["images"][1]["fx"] == pytest.approx(140)
+    assert told["pose"]["solver"] == "opencv"
+    assert told["images"][0]["camera_guessed"] is True
+
+
+def test_images_of_nothing_have_no_pose_and_exit_with_1(capsys, tmp_path):
+    Image.new("RGB", (280, 168), (90, 90, 90)).save(tmp_path / "flat.png")
+    files = tmp_path / "lines.jpg", tmp_path / "told.json"
+    words = [tmp_path / "flat.png"] * 2
+    code, out, _ = run(capsys, *words, "--out", files[0], "--json", files[1])
+    assert code == 1
+    assert "matches: 0 no pose: 0 matches of 0 distinct patches; five-point needs 5" in out
+    assert files[0].exists()
+    assert json.loads(files[1].read_text())["matches"]["stuck"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("{images}/a.png", "{images}/none.png"), "no image file, and no frame of a scene"),
+        (("{scene}", "{scene}:1"), "name a frame of it, such as"),
+        (("{scene}:0", "{scene}:9"), "has no frame '9': they are 0 to 3, or 000000 to 000003"),
+        (("{scene}:0", "{scene}:1", "--camera", "1", "1", "1", "1"), "frames of a scene have their own camera"),
+        (("{images}/a.png", "{images}/b.png", "--fov", "200"), "less than 180 degrees"),
+        (("{images}/a.png", "{images}/b.png", "--out", "lines"), "end its name in .png or .jpg"),
+        (("{images}/a.png", "{images}/b.png", "--solver", "3d-3d"), "depth for both"),
+        (("{images}/a.png", "{images}/small.png", "--camera", "9", "9", "9", "9"), "these two differ"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(capsys, scene, images, words, message):
+    folder = images[0].parent
+    Image.new("RGB", (60, 60)).save(folder / "small.png")
+    code, _, err = run(capsys, *(word.format(scene=scene, images=folder) for word in words))
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_lines_end_where_the_matches_are():
+    black = np.zeros((240, 320, 3), np.uint8)
+    ends = np.array([[100.0, 60.0]]), np.array([[200.0, 180.0]])
+    one = np.zeros(1, int)
+    matches = Matches(*ends, np.ones(1), one, one, (320, 240), (320, 240), (10, 10), (10, 10))
+    drawn = match_picture(black, black, matches, np.ones(1, bool))
+    assert drawn.shape == (480, 1288, 3)
+    assert tuple(drawn[120, 200]) == AGREES
+    assert tuple(drawn[360, 648 + 400]) == AGREES
+    assert tuple(drawn[20, 20]) == (0, 0, 0)
+    assert match_picture(black, black[:100], matches).shape[0] == 480
