@@ -1,0 +1,43 @@
+"""What evaluation costs: the exact ranking of many pairs, in time and memory.
+
+    python benchmarks/evaluation.py [--pairs 4e8]
+
+Random features and points; both views of the ranked list (all pairs, cross-view), every landmark's AP. The memory is
+the most that the process held beyond what it held before; sorted whole, the scores alone would take four bytes a pair.
+"""
+
+import argparse
+import resource
+import time
+
+import torch
+import torch.nn.functional as F
+
+from locus.evaluation.ranking import Patches, rank
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=float, default=4e8)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    count = int(arguments.pairs**0.5)
+    random = torch.Generator().manual_seed(0)
+    positions = 8 * torch.rand(count, 3, generator=random)
+    features = F.normalize(torch.randn(count, 64, generator=random), dim=-1)
+    alone, frames = torch.zeros(count, dtype=torch.int64), torch.arange(count) // 400
+    patches = Patches(positions, alone, frames, torch.arange(count))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began, worked = time.perf_counter(), time.process_time()
+    found = rank(features, patches, 0.2, 50.0)
+    wall, cpu = time.perf_counter() - began, time.process_time() - worked
+    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10
+    for view, ranking in found.items():
+        print(f"{view}: {len(ranking.above) + ranking.negatives:.2e} pairs, AP {ranking.average_precision:.5f}")
+    whole = 4 * count**2 / 2**20
+    print(f"{wall:.0f} s ({cpu:.0f} s of processor), {more:.0f} MiB more; sorted whole: {whole:.0f} MiB and more")
+
+
+if __name__ == "__main__":
+    main()

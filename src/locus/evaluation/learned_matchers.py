@@ -1,0 +1,135 @@
+"""Learned keypoints and matchers of the transformers library: SuperPoint, LightGlue, EfficientLoFTR."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy import ndarray
+from torch import Tensor
+
+from locus.backbones.weights import locate
+from locus.evaluation.matchers import Image, Keypoints, Matcher, nearest_two, pixel_matches
+from locus.evaluation.methods import Competitor
+from locus.evaluation.place import EvaluationError, Place
+from locus.tasks.matching import Matches
+
+SHORTER = 480  # pixels of the shorter side that these networks were trained for
+WHOLE = 32  # sides are made multiples of this, as EfficientLoFTR wants them
+RATIO = 0.8
+INCONSISTENT = 10.0  # pixels: FGINN compares with the next one that lies further than this from the nearest
+SUPERPOINT = "magic-leap-community/superpoint"
+LIGHTGLUE = "ETH-CVG/lightglue_superpoint"
+LOFTR = "zju-community/efficientloftr"
+
+
+class SuperPoint(Matcher):
+    """SuperPoint's keypoints, matched to their nearest, or only where FGINN's ratio says that it is clear.
+
+    FGINN (Mishkin et al. 2015) compares the nearest with the first neighbour that is somewhere else in the image: two
+    detections of one corner do not speak against each other.
+    """
+
+    def __init__(self, test: Literal["nn", "fginn"], weights: str | Path = SUPERPOINT) -> None:
+        self.label = f"SuperPoint + {test.upper()}"
+        self.test = test
+        self.network, self.source = _loaded("SuperPointForKeypointDetection", weights)
+
+    @property
+    def fingerprint(self) -> str:
+        return f"superpoint {self.test} {self.source} 1"
+
+    def match(self, place: Place, a: int, b: int) -> Matches:
+        first, second = (self.detect(place.frame(row).image) for row in (a, b))
+        if self.test == "nn":
+            found, nearest, ratio = nearest_two(first, second)
+            _, back, _ = nearest_two(second, first)
+            kept = back[nearest] == found if len(found) else np.zeros(0, bool)
+        else:
+            nearest, ratio = fginn(first, second)
+            found, kept = np.arange(len(nearest)), ratio < RATIO
+        pixels = first.pixels[found[kept]], second.pixels[nearest[kept]]
+        return pixel_matches(place, a, b, *pixels, 1 - ratio[kept])
+
+    @torch.inference_mode()
+    def detect(self, image: Image) -> Keypoints:
+        output = self.network(prepared(image)[None])
+        there = output.mask[0].bool()
+        return Keypoints(_pixels(output.keypoints[0][there], image), output.descriptors[0][there])
+
+
+def fginn(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, " n"]]:
+    """The nearest of each first keypoint, and the ratio to the first geometrically inconsistent neighbour."""
+    if not len(first.pixels) or not len(second.pixels):
+        return np.zeros(0, int), np.zeros(0)
+    distances = torch.cdist(first.descriptors, second.descriptors)
+    best, nearest = distances.min(dim=1)
+    places = torch.from_numpy(second.pixels)
+    elsewhere = torch.cdist(places[nearest], places) > INCONSISTENT
+    other = distances.masked_fill(~elsewhere, torch.inf).amin(dim=1)
+    return nearest.numpy(), (best / other.clamp(min=1e-9)).double().numpy()
+
+
+class PairMatcher(Matcher):
+    """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints."""
+
+    def __init__(self, kind: Literal["lightglue", "loftr"], weights: str | Path | None = None) -> None:
+        self.label = {"lightglue": "SuperPoint + LightGlue", "loftr": "EfficientLoFTR"}[kind]
+        self.kind = kind
+        name = {"lightglue": "LightGlueForKeypointMatching", "loftr": "EfficientLoFTRForKeypointMatching"}[kind]
+        self.network, self.source = _loaded(name, weights or {"lightglue": LIGHTGLUE, "loftr": LOFTR}[kind])
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.kind} {self.source} 1"
+
+    @torch.inference_mode()
+    def match(self, place: Place, a: int, b: int) -> Matches:
+        images = [place.frame(row).image for row in (a, b)]
+        output = self.network(torch.stack([prepared(image) for image in images])[None])
+        partner, score = output.matches[0, 0], output.matching_scores[0, 0]
+        found = (partner > -1).nonzero()[:, 0]
+        # LightGlue names the other image's keypoint; LoFTR lists both in one order.
+        other = partner[found].long() if self.kind == "lightglue" else found
+        pixels = _pixels(output.keypoints[0, 0][found], images[0]), _pixels(output.keypoints[0, 1][other], images[1])
+        return pixel_matches(place, a, b, *pixels, score[found].double().numpy())
+
+
+def prepared(image: Image) -> Float[Tensor, "3 h w"]:
+    """Grey, three times over, at the size these networks expect."""
+    height, width = image.shape[:2]
+    factor = SHORTER / min(height, width)
+    size = [max(1, round(side * factor / WHOLE)) * WHOLE for side in (width, height)]
+    grey = cv2.cvtColor(cv2.resize(image, size, interpolation=cv2.INTER_AREA), cv2.COLOR_RGB2GRAY)
+    return torch.from_numpy(grey).float().div(255).expand(3, -1, -1)
+
+
+def _pixels(relative: Float[Tensor, "n 2"], image: Image) -> Float[ndarray, "n 2"]:
+    """From shares of the image's sides, where whole numbers of pixels are centres, to its own pixels."""
+    half = 0.5 * image.shape[0] / SHORTER
+    return relative.double().numpy() * [image.shape[1], image.shape[0]] + half
+
+
+def _loaded(name: str, weights: str | Path) -> tuple[Any, str]:
+    """A network of transformers, and the name of its weights."""
+    import transformers
+
+    located = locate(weights)
+    try:
+        network = getattr(transformers, name).from_pretrained(located.folder)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise EvaluationError(f"{located.folder} holds no {name.partition('For')[0]}: {reason}") from None
+    return network.eval(), located.name
+
+
+LEARNED: dict[str, Callable[[], Competitor]] = {
+    "superpoint-nn": partial(SuperPoint, "nn"),
+    "superpoint-fginn": partial(SuperPoint, "fginn"),
+    "superpoint-lightglue": partial(PairMatcher, "lightglue"),
+    "loftr": partial(PairMatcher, "loftr"),
+}

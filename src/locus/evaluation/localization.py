@@ -1,0 +1,108 @@
+"""Localization: a map from half of a place's frames, and where the others were taken."""
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+
+from locus.dense import SceneFeatures
+from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
+from locus.evaluation.figures import Line, line_figure
+from locus.evaluation.methods import Competitor, ModelMethod
+from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.pose_metrics import median
+from locus.evaluation.runner import Outcome
+from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.geometry import pose_error
+from locus.landmarks import LandmarkMap
+from locus.tasks.localization import localize_features
+
+LIMITS = ((0.25, 2.0), (0.5, 5.0), (1.0, 10.0), (5.0, 30.0))
+"""Metres and degrees that an answer may be off."""
+
+
+@dataclass(frozen=True)
+class Localization:
+    """The protocol."""
+
+    depth: bool = True
+    """Whether the frame to be placed brings its depth; else its pixels alone are posed against the map."""
+    queries: int = 50
+    """Frames of each place that are placed, of the half that the map was not made from, as far as there are any."""
+    seed: int = 0
+    """Of the halves, and of the random samples of the solver."""
+
+    name = "localization"
+
+    def measure(self, method: Competitor, place: Place) -> dict[str, Any]:
+        """How far every answer of one place is off; None where there is none."""
+        if not isinstance(method, ModelMethod):
+            raise EvaluationError(f"{method.label} is no model, and maps are made with models")
+        mapped, asked = self.halves(place)
+        seen = method.seen(place)
+        indices = [seen.indices[row] for row in mapped]
+        half = SceneFeatures(seen.scene, indices, seen.features[:, mapped], seen.points[mapped])
+        world = LandmarkMap.build(method.model, half)
+        answers = []
+        for row in asked:
+            frame = place.frame(int(row))
+            depth = frame.depth if self.depth else None
+            found = localize_features(world, seen.features[:, row], frame.camera, depth, seed=self.seed)
+            error = None
+            if found.world_from_camera is not None:
+                error = pose_error(found.world_from_camera, frame.world_from_camera)
+            answers.append({"frame": frame.name, "error": error, "here": found.here})
+        return {"queries": answers, "landmarks": len(world)}
+
+    def halves(self, place: Place) -> tuple[Int[ndarray, " k"], Int[ndarray, " q"]]:
+        """Frames (rows) for the map, and frames to place, each of which sees a part of what the map's frames see."""
+        rng = np.random.default_rng([self.seed, zlib.crc32(place.scene.name.encode())])
+        order = rng.permutation(len(place))
+        mapped, others = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+        return mapped, np.sort(rng.choice(others, min(self.queries, len(others)), replace=False))
+
+
+def errors(outcome: Outcome, label: str) -> Float[ndarray, "queries 2"]:
+    """Metres and degrees, infinite where there is no answer."""
+    queries = [query for part in outcome.of(label) for query in part.measured["queries"]]
+    return np.array([query["error"] or [np.inf] * 2 for query in queries]).reshape(-1, 2)
+
+
+def tables(outcome: Outcome) -> list[Table]:
+    """Recall at the four limits."""
+    columns = [Column(f"{metres:g} m, {degrees:g}°") for metres, degrees in LIMITS]
+    columns += [Column("median, m", 2, "lower"), Column("median, °", 1, "lower"), Column("no answer", 2, "neither")]
+    rows = []
+    for method in outcome.methods:
+        if not isinstance(method, Competitor):
+            rows.append(unavailable(method.label, method.reason))
+            continue
+        found = errors(outcome, method.label)
+        cells: list[Estimate | float | None] = []
+        if len(found):
+            cells += [estimate((found <= limits).all(axis=1).astype(float)) for limits in LIMITS]
+            cells += [estimate(found[:, 0], median), estimate(found[:, 1], median)]
+            cells += [float(np.isinf(found[:, 0]).mean())]
+        rows.append(Row(method.label, cells))
+    count = max(len(errors(outcome, method.label)) for method in outcome.methods)
+    how = "with depth" if outcome.benchmark.depth else "from pixels alone"
+    notes = [
+        f"{count} frames of {len(outcome.scenes)} places, {how}, in maps of the other half of each place's frames. The "
+        "share that is placed to within so many metres and degrees; no answer is wrong.",
+        f"In brackets: 95 % of {DRAWS:,} bootstrap draws of frames.",
+    ]
+    return [Table("Localization", columns, rows, notes)]
+
+
+def figures(outcome: Outcome) -> list[tuple[str, str]]:
+    """The share of frames placed to within so many metres."""
+    limits = np.linspace(0, 2, 81)
+    lines = []
+    for method in outcome.methods:
+        found = errors(outcome, method.label)[:, 0]
+        if len(found):
+            lines.append(Line(method.label, limits, (found[:, None] <= limits).mean(axis=0)))
+    return [("Frames placed to within so many metres", line_figure({"": lines}, "metres", "share", (0, 2), (0, 1)))]

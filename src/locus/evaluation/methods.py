@@ -1,0 +1,134 @@
+"""The methods compared: most give every patch of a place a feature of unit length."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from locus.dense import SceneFeatures, scene_features
+from locus.evaluation.place import EvaluationError, Place
+from locus.model import LoCUS
+
+Features = Float[Tensor, "frames rows columns c"]
+
+
+class Competitor(ABC):
+    """One row of a table."""
+
+    label: str
+    """What the row is called."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Of everything that changes its answers, so that finished parts can be told."""
+
+    def grid(self, width: int, height: int) -> tuple[int, int] | None:
+        """The (rows, columns) of patches it gives by itself for an image, if it has any."""
+        return None
+
+
+class Method(Competitor):
+    """What gives features."""
+
+    @abstractmethod
+    def features(self, place: Place, radius: float) -> Features:
+        """Of every frame of the place on its grid, unit length; for spots of about this radius in metres."""
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A method that cannot be had here: a row that says so."""
+
+    label: str
+    reason: str
+
+
+class ModelMethod(Method):
+    """A trained model, or a backbone reduced by PCA."""
+
+    def __init__(self, label: str, model: LoCUS, cache: Path | None = None) -> None:
+        self.label = label
+        self.model = model
+        self.cache = cache
+
+    @property
+    def fingerprint(self) -> str:
+        return self.model.fingerprint
+
+    def grid(self, width: int, height: int) -> tuple[int, int]:
+        return self.model.grid(width, height)
+
+    def scale(self, radius: float) -> int:
+        """The scale trained for the radius nearest to this one."""
+        return int(np.abs(np.log(np.array(self.model.radii) / radius)).argmin())
+
+    def features(self, place: Place, radius: float) -> Features:
+        return on_grid(self.seen(place).features[self.scale(radius)], place.grid)
+
+    def seen(self, place: Place) -> SceneFeatures:
+        """Every scale, on the model's own grid, of the place's frames."""
+        dense = scene_features(self.model, place.scene, self.cache)
+        rows = {index: row for row, index in enumerate(dense.indices)}
+        missing = [index for index in place.indices if index not in rows]
+        if missing:
+            name = place.scene.sources[missing[0]].name
+            raise EvaluationError(f"{self.label} gives no features for frame {name} of {place.scene.name}")
+        kept = [rows[index] for index in place.indices]
+        return SceneFeatures(place.scene, place.indices, dense.features[:, kept], dense.points[kept])
+
+
+class Truth(Method):
+    """The ceiling: features that are the patch's point in the world, so that the likest are the nearest.
+
+    A point p becomes (εp, √(1 − ε²p²)), on a sphere so large that cosines fall with the distance, in float64.
+    """
+
+    label = "ground truth"
+    fingerprint: ClassVar[str] = "truth 1"
+    EPSILON: ClassVar[float] = 1e-4
+
+    def features(self, place: Place, radius: float) -> Features:
+        points = torch.from_numpy(place.points).double()
+        known = torch.isfinite(points).all(dim=-1, keepdim=True)
+        centre = points[known[..., 0]].mean(dim=0)
+        flat = torch.where(known, points - centre, 0.0) * self.EPSILON
+        height = (1 - flat.square().sum(dim=-1, keepdim=True)).sqrt()
+        return torch.cat([flat, torch.where(known, height, -1.0)], dim=-1)  # no point: unlike all that have one
+
+
+class Chance(Method):
+    """The floor: random features, the same for the same frame."""
+
+    label = "random"
+    fingerprint: ClassVar[str] = "random 1"
+    DIMENSION: ClassVar[int] = 64
+
+    def features(self, place: Place, radius: float) -> Features:
+        maps = []
+        for index in place.indices:
+            name = f"{place.scene.name}/{place.scene.sources[index].name}"
+            seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+            maps.append(np.random.default_rng(seed).normal(size=(*place.grid, self.DIMENSION)))
+        return F.normalize(torch.from_numpy(np.stack(maps)).float(), dim=-1)
+
+
+def on_grid(features: Features, grid: tuple[int, int]) -> Float[Tensor, "frames _ _ c"]:
+    """Features at the centres of another grid's patches, blended from the nearest four; as they are on their own."""
+    if features.shape[1:3] == grid:
+        return features
+    channels_first = features.permute(0, 3, 1, 2)
+    blended = F.interpolate(channels_first, size=grid, mode="bilinear", align_corners=False)
+    return F.normalize(blended.permute(0, 2, 3, 1), dim=-1)
+
+
+def kind_of(method: Competitor) -> Literal["measured", "bound"]:
+    """Bounds are no competitors."""
+    return "bound" if isinstance(method, Truth | Chance) else "measured"

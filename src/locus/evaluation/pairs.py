@@ -1,0 +1,127 @@
+"""Which frames are compared: drawn by overlap, or named in a file (SuperGlue's lines too)."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from locus.errors import LocusError
+from locus.evaluation.place import EvaluationError, Place
+from locus.geometry import Camera, invert, rigid
+
+OVERLAP = (0.1, 0.25, 0.5, 1.01)  # pairs that see less of each other are not drawn
+SUPERGLUE = 2 + 2 + 9 + 9 + 16  # name_a name_b rot_a rot_b K_a K_b T_b_from_a
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two frames (rows of a place) and the true motion between them."""
+
+    a: int
+    b: int
+    b_from_a: Float[ndarray, "4 4"]
+    overlap: float
+    """The lesser of the shares that each sees of the other."""
+    camera_a: Camera
+    camera_b: Camera
+
+
+@dataclass(frozen=True)
+class NamedPair:
+    """A line of a pairs file."""
+
+    a: str
+    b: str
+    b_from_a: Float[ndarray, "4 4"] | None = None
+    """If the line says it."""
+    intrinsics: tuple[Float[ndarray, "3 3"], Float[ndarray, "3 3"]] | None = None
+
+
+def draw_pairs(place: Place, count: int, seed: int) -> list[Pair]:
+    """Up to `count` pairs of each range of overlap, the same for every method."""
+    shared = np.minimum(place.overlap, place.overlap.T)
+    first, second = np.nonzero(np.triu(np.ones_like(shared), 1))
+    values = shared[first, second]
+    rng = np.random.default_rng([seed, zlib.crc32(place.scene.name.encode())])
+    drawn = []
+    for low, high in pairwise(OVERLAP):
+        inside = np.flatnonzero((values >= low) & (values < high))
+        for pair in np.sort(rng.choice(inside, min(count, len(inside)), replace=False)):
+            # Either may come first, or the camera would always move on in time.
+            a, b = rng.permutation([first[pair], second[pair]])
+            drawn.append(pair_of(place, int(a), int(b)))
+    return drawn
+
+
+def pair_of(place: Place, a: int, b: int) -> Pair:
+    """As the scene says."""
+    frame_a, frame_b = place.frame(a), place.frame(b)
+    b_from_a = invert(frame_b.world_from_camera) @ frame_a.world_from_camera
+    overlap = float(min(place.overlap[a, b], place.overlap[b, a]))
+    return Pair(a, b, b_from_a, overlap, frame_a.camera, frame_b.camera)
+
+
+def read_pairs(path: Path) -> list[NamedPair]:
+    """Lines `name_a name_b`, or SuperGlue's 38 values; empty lines and those that begin with # are skipped."""
+    if not path.is_file():
+        raise EvaluationError(f"{path}, the file of pairs, does not exist")
+    pairs, seen = [], set()
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            pair = _named(words)
+        except (LocusError, ValueError) as error:
+            raise EvaluationError(f"{path}, line {number}: {error}") from None
+        if (pair.a, pair.b) in seen:
+            raise EvaluationError(f"{path}, line {number}: the pair {pair.a} {pair.b} is there twice")
+        seen.add((pair.a, pair.b))
+        pairs.append(pair)
+    if not pairs:
+        raise EvaluationError(f"{path} names no pair")
+    return pairs
+
+
+def _named(words: Sequence[str]) -> NamedPair:
+    if len(words) == 2:
+        return NamedPair(words[0], words[1])
+    if len(words) != SUPERGLUE:
+        raise EvaluationError(f"a pair has 2 names, or SuperGlue's {SUPERGLUE} values, not {len(words)}")
+    if (words[2], words[3]) != ("0", "0"):
+        raise EvaluationError("turned images (the third and fourth value) are not supported; turn them upright")
+    values = np.array(words[4:], np.float64)
+    b_from_a = rigid(values[18:].reshape(4, 4))
+    return NamedPair(words[0], words[1], b_from_a, (values[:9].reshape(3, 3), values[9:18].reshape(3, 3)))
+
+
+def named_pairs(place: Place, named: Sequence[NamedPair]) -> list[Pair]:
+    """The pairs of a file that are of this place: frames by name, with or without folders and ending."""
+    rows: dict[str, int] = {}
+    for row, index in enumerate(place.indices):
+        name = place.scene.sources[index].name
+        for spelling in (name, Path(name).stem, f"{place.scene.name}/{name}", f"{place.scene.name}/{Path(name).stem}"):
+            rows.setdefault(spelling, row)
+
+    def row_of(name: str) -> int | None:
+        return rows.get(name, rows.get(str(Path(name).with_suffix("")), rows.get(Path(name).stem)))
+
+    pairs = []
+    for each in named:
+        a, b = row_of(each.a), row_of(each.b)
+        if a is None or b is None:
+            continue
+        pair = pair_of(place, a, b)
+        if each.b_from_a is not None and each.intrinsics is not None:
+            cameras = [
+                Camera(camera.width, camera.height, k[0, 0], k[1, 1], k[0, 2], k[1, 2])
+                for camera, k in zip((pair.camera_a, pair.camera_b), each.intrinsics, strict=True)
+            ]
+            pair = Pair(a, b, each.b_from_a, pair.overlap, *cameras)
+        pairs.append(pair)
+    return pairs

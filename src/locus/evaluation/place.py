@@ -1,0 +1,91 @@
+"""A scene as every method is asked about it: the same frames, the same grid of patches, the same points."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float32
+from numpy import ndarray
+
+from locus.errors import LocusError
+from locus.scenes import Frame, Scene
+from locus.scenes.patches import patch_points
+from locus.scenes.visibility import FrameGeometry, each_frame, overlap_of
+
+SHORTER = 18  # patches along an image's shorter side, where no method says how many
+
+
+class EvaluationError(LocusError):
+    """An evaluation that cannot be done as asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Frames that can be read and are of one size, and what their patches show."""
+
+    scene: Scene
+    indices: list[int]
+    """Each frame's place in the scene."""
+    points: Float32[ndarray, "frames rows columns 3"]
+    """World points of the patches, NaN where there is none."""
+    overlap: Float32[ndarray, "frames frames"]
+    """The share of frame a's patches that frame b sees."""
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        return self.points.shape[1], self.points.shape[2]
+
+    @property
+    def known(self) -> Bool[ndarray, "frames rows columns"]:
+        """Patches that have a point."""
+        return np.all(np.isfinite(self.points), axis=-1)
+
+    def frame(self, row: int) -> Frame:
+        """The frame that a row of `points` is of."""
+        return self.scene[self.indices[row]]
+
+
+def open_place(scene: Scene, grid: tuple[int, int] | None = None) -> Place:
+    """The frames of a scene on a (rows, columns) grid; those that cannot be used are named in a warning."""
+    size = first_size(scene)
+    grid = grid or grid_of(*size)
+
+    def read(frame: Frame) -> tuple[ndarray, FrameGeometry]:
+        if (frame.camera.width, frame.camera.height) != size:
+            raise EvaluationError(f"frame {frame.name} is not of {size[0]}×{size[1]} pixels, as the first is")
+        return patch_points(frame, grid)[0].astype(np.float32), FrameGeometry.of(frame)
+
+    readings = list(each_frame(read, scene))
+    unusable = [reading for reading in readings if isinstance(reading, LocusError)]
+    if unusable:
+        reasons = "; ".join(str(error) for error in unusable[:3])
+        warnings.warn(f"{scene.name}: {len(unusable)} of {len(scene)} frames are left out: {reasons}", stacklevel=2)
+    usable = [index for index, reading in enumerate(readings) if not isinstance(reading, LocusError)]
+    if len(usable) < 2:
+        raise EvaluationError(
+            f"{scene.name} has {len(usable)} frames that can be used; views are compared, so two are needed"
+        )
+    points = np.stack([readings[index][0] for index in usable])
+    if not np.isfinite(points).any():
+        raise EvaluationError(f"{scene.name} has no patch with valid depth; see `locus inspect`")
+    return Place(scene, usable, points, overlap_of([readings[index][1] for index in usable]))
+
+
+def first_size(scene: Scene) -> tuple[int, int]:
+    """(width, height) of the first frame that can be read."""
+    reason = "it has no frames"
+    for frame in scene:
+        try:
+            return frame.camera.width, frame.camera.height
+        except LocusError as error:
+            reason = str(error)
+    raise EvaluationError(f"no frame of {scene.name} can be read: {reason}")
+
+
+def grid_of(width: int, height: int) -> tuple[int, int]:
+    """Square patches, `SHORTER` along the shorter side."""
+    side = min(width, height) / SHORTER
+    return max(1, round(height / side)), max(1, round(width / side))

@@ -1,0 +1,205 @@
+"""Every method on every scene: finished parts are kept and skipped, and one that fails does not lose the others."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from locus.cache import scene_fingerprint
+from locus.errors import LocusError
+from locus.evaluation.methods import Competitor, Unavailable
+from locus.evaluation.place import Place, first_size, open_place
+from locus.files import atomic, cache_folder
+from locus.progress import track
+from locus.scenes import Scene, load_scene
+
+VERSION = 1
+
+
+@runtime_checkable
+class Benchmark(Protocol):
+    """A protocol (its fields are all that it can be told), and what it measures."""
+
+    @property
+    def name(self) -> str: ...
+
+    def measure(self, method: Any, place: Place) -> dict[str, Any]:
+        """Of one method on one place, in plain values that JSON can hold."""
+        ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one method reached on one scene."""
+
+    method: str
+    scene: str
+    group: str
+    """`unseen`, or `training` for scenes that were trained on."""
+    measured: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A benchmark done."""
+
+    benchmark: Any
+    methods: Sequence[Competitor | Unavailable]
+    parts: Sequence[Part]
+    failures: Mapping[str, str]
+    """What could not be measured, each with the reason."""
+
+    def of(self, method: str, group: str = "unseen") -> list[Part]:
+        return [part for part in self.parts if part.method == method and part.group == group]
+
+    @property
+    def groups(self) -> list[str]:
+        return list(dict.fromkeys(part.group for part in self.parts))
+
+    @property
+    def scenes(self) -> list[str]:
+        return list(dict.fromkeys(part.scene for part in self.parts if part.group == "unseen"))
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.benchmark.name,
+            "protocol": {
+                name: str(value) if isinstance(value, Path) else value for name, value in asdict(self.benchmark).items()
+            },
+            "methods": [
+                {"label": each.label, "unavailable": each.reason}
+                if isinstance(each, Unavailable)
+                else {"label": each.label, "fingerprint": each.fingerprint}
+                for each in self.methods
+            ],
+            "parts": [asdict(part) for part in self.parts],
+            "failures": dict(self.failures),
+        }
+
+
+def run(
+    benchmark: Benchmark,
+    methods: Sequence[Competitor | Unavailable],
+    scenes: Mapping[str, Sequence[Path]],
+    *,
+    folder: Path | None = None,
+    fresh: bool = False,
+    progress: bool = False,
+) -> Outcome:
+    """Measure every method on every scene of every group.
+
+    Args:
+        scenes: Folders, by group.
+        folder: Where finished parts are kept. By default in LoCUS's cache folder.
+        fresh: Measure again what is finished.
+    """
+    usable = [method for method in methods if isinstance(method, Competitor)]
+    folder = folder or cache_folder() / "evaluation"
+    parts: list[Part] = []
+    failures: dict[str, str] = {}
+    steps = [(group, path, method) for group, paths in scenes.items() for path in paths for method in usable]
+    places: dict[Path, Opened | LocusError] = {}
+    for group, path, method in track(steps, benchmark.name, len(steps), progress):
+        if path not in places:
+            places = {path: _attempted(path, usable)}  # only one at a time is kept
+        place = places[path]
+        if isinstance(place, LocusError):
+            failures[str(path)] = str(place)
+            continue
+        finished = folder / benchmark.name / f"{_key(benchmark, method, place.scene, place.grid)}.json"
+        try:
+            measured = None if fresh else _read(finished)
+            if measured is None:
+                measured = benchmark.measure(method, place.place)
+                with atomic(finished) as file:
+                    file.write_text(json.dumps(measured))
+        except LocusError as error:
+            failures[f"{method.label} on {place.scene.name}"] = str(error)
+            continue
+        parts.append(Part(method.label, place.scene.name, group, measured))
+    return Outcome(benchmark, methods, parts, failures)
+
+
+def run_together(
+    benchmark: Any,
+    methods: Sequence[Competitor | Unavailable],
+    scenes: Sequence[Path],
+    *,
+    folder: Path | None = None,
+    fresh: bool = False,
+    progress: bool = False,
+) -> Outcome:
+    """Measure every method on all scenes at once (`measure_together`); scenes that fail are told and left out."""
+    usable = [method for method in methods if isinstance(method, Competitor)]
+    folder = folder or cache_folder() / "evaluation"
+    attempts = {str(path): _attempted(path, usable) for path in scenes}
+    failures = {path: str(error) for path, error in attempts.items() if isinstance(error, LocusError)}
+    places = [place for place in attempts.values() if isinstance(place, Opened)]
+    parts = []
+    for method in track(usable, benchmark.name, len(usable), progress):
+        keys = [_key(benchmark, method, place.scene, place.grid) for place in places]
+        finished = folder / benchmark.name / f"{hashlib.sha256(' '.join(keys).encode()).hexdigest()[:24]}.json"
+        try:
+            measured = None if fresh else _read(finished)
+            if measured is None:
+                measured = benchmark.measure_together(method, [place.place for place in places])
+                with atomic(finished) as file:
+                    file.write_text(json.dumps(measured))
+        except LocusError as error:
+            failures[method.label] = str(error)
+            continue
+        parts.append(Part(method.label, ", ".join(place.scene.name for place in places), "unseen", measured))
+    return Outcome(benchmark, methods, parts, failures)
+
+
+class Opened:
+    """A scene, whose frames are read only if a part is not finished."""
+
+    def __init__(self, scene: Scene, grid: tuple[int, int] | None) -> None:
+        self.scene = scene
+        self.grid = grid
+        self._place: Place | None = None
+
+    @property
+    def place(self) -> Place:
+        if self._place is None:
+            self._place = open_place(self.scene, self.grid)
+        return self._place
+
+
+def opened(path: Path, methods: Sequence[Competitor | Unavailable]) -> Opened:
+    """A scene on the grid of the first method that has one: all methods are asked about the same patches."""
+    scene = load_scene(path)
+    size = first_size(scene)
+    grids = (grid for method in methods if isinstance(method, Competitor) and (grid := method.grid(*size)))
+    return Opened(scene, next(grids, None))
+
+
+def _attempted(path: Path, methods: Sequence[Competitor]) -> Opened | LocusError:
+    try:
+        return opened(path, methods)
+    except LocusError as error:
+        return error
+
+
+def _key(benchmark: Any, method: Competitor, scene: Scene, grid: tuple[int, int] | None) -> str:
+    told = {name: _content(value) for name, value in asdict(benchmark).items()}
+    parts = [VERSION, benchmark.name, told, method.fingerprint, scene_fingerprint(scene), grid]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _content(value: Any) -> Any:
+    """A file stands for what is in it."""
+    if not isinstance(value, Path):
+        return value
+    return hashlib.sha256(value.read_bytes()).hexdigest() if value.is_file() else str(value)
+
+
+def _read(finished: Path) -> dict[str, Any] | None:
+    """A part measured before; one that cannot be read is measured again."""
+    try:
+        return json.loads(finished.read_text())
+    except (FileNotFoundError, ValueError):
+        return None

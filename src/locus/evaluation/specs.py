@@ -1,0 +1,149 @@
+"""From a word on the command line to a method."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from locus import backbones
+from locus.backbones import Backbone
+from locus.errors import LocusError
+from locus.evaluation.learned_matchers import LEARNED
+from locus.evaluation.masks import Mask2Former, MaskPredictions
+from locus.evaluation.matchers import SiftRatio, TrueMatcher
+from locus.evaluation.methods import Chance, Competitor, Method, ModelMethod, Truth, Unavailable
+from locus.evaluation.place import EvaluationError
+from locus.evaluation.predictions import PosePredictions
+from locus.heads import start_from_pca
+from locus.model import CONFIG, LoCUS
+from locus.scenes import Scene
+from locus.training.baselines import sample_rows
+from locus.training.batches import Sampler
+from locus.training.places import environments, find_scenes, open_scenes
+from locus.training.settings import DEFAULT
+
+# The paper's names of its baselines.
+SHORT = {"dino": "dino-vitb8", "dinov2": "dinov2-base", "dinov3": "dinov3-vitb16", "clip": "clip-vitb16"}
+WORDS: dict[str, Callable[[], Method]] = {"truth": Truth, "random": Chance}
+DIMENSION = 64  # of the paper's features, and of what backbones are reduced to
+
+Reduction = Literal["pca", "whitened", "full"]
+SPEC = re.compile(r"(?P<name>[^+@]+)(?:@(?P<layer>\d+))?(?:\+(?P<reduction>pca|whitened|full))?")
+
+
+@dataclass(frozen=True)
+class Means:
+    """What methods are made with."""
+
+    fit: Sequence[str | Path] = ()
+    """Scenes that PCA is fitted to: those trained on."""
+    resolution: int | None = 252
+    """Pixels of an image's shorter side for bare backbones."""
+    cache: Path | None = None
+    progress: bool = False
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        return open_scenes(find_scenes(self.fit))
+
+
+def methods_of(
+    words: Sequence[str], means: Means, more: Mapping[str, Callable[[], Competitor]] | None = None
+) -> list[Competitor | Unavailable]:
+    """A method for every word, in order; what cannot be had is told, not raised. `more`: words of one benchmark."""
+    made: list[Competitor | Unavailable] = []
+    for word in dict.fromkeys(words):
+        method = _attempted(more[word], word) if more and word in more else method_of(word, means)
+        if isinstance(method, Competitor) and any(method.label == other.label for other in made):
+            method.label = word
+        made.append(method)
+    if not any(isinstance(method, Competitor) for method in made):
+        reasons = "; ".join(f"{each.label}: {each.reason}" for each in made if isinstance(each, Unavailable))
+        raise EvaluationError(f"there is no method to evaluate: {reasons or 'name some with --methods'}")
+    return made
+
+
+def _attempted(make: Callable[[], Competitor], word: str) -> Competitor | Unavailable:
+    try:
+        return make()
+    except LocusError as error:
+        return Unavailable(word, str(error))
+
+
+def method_of(word: str, means: Means) -> Competitor | Unavailable:
+    """`truth`, `random`, a trained model, or a backbone with what is done to its tokens."""
+    if word in WORDS:
+        return WORDS[word]()
+    name, layer, reduction = parsed(word)
+    if not _bare(name):
+        if layer is not None or reduction is not None:
+            raise EvaluationError(f"{word}: a trained model has its own layer and dimension; name it alone")
+        return _attempted(lambda: ModelMethod(Path(name).name, LoCUS.from_pretrained(name), means.cache), word)
+    try:
+        backbone = backbones.load(SHORT.get(name, name), layer)
+    except LocusError as error:
+        return Unavailable(word, str(error))
+    return reduced(backbone, reduction, means)
+
+
+def parsed(word: str) -> tuple[str, int | None, Reduction | None]:
+    """NAME[@LAYER][+pca|+whitened|+full]; a folder of that very name is meant first."""
+    match = SPEC.fullmatch(word)
+    if Path(word).is_dir() or match is None:
+        return word, None, None
+    layer = match["layer"]
+    return match["name"], None if layer is None else int(layer), match["reduction"]  # ty: ignore[invalid-return-type]
+
+
+def reduced(backbone: Backbone, reduction: Reduction | None, means: Means) -> ModelMethod:
+    """The bare backbone, its tokens reduced to 64 dimensions by PCA; those of no more than 64 are kept as they are."""
+    named = backbone.name if backbone.name == "classic" else f"{Path(backbone.name).name}@{backbone.layer}"
+    if reduction == "full" or (reduction is None and backbone.dimension <= DIMENSION):
+        model = LoCUS(backbone, head="identity", resolution=means.resolution)
+        return ModelMethod(f"{named} {backbone.dimension}-d", model, means.cache)
+    if not means.fit:
+        raise EvaluationError(
+            f"PCA of {named} needs scenes to be fitted to: those trained on, with --fit; or name it {named}+full"
+        )
+    dimension = min(DIMENSION, backbone.dimension)
+    model = LoCUS(backbone, head="linear", dimension=dimension, resolution=means.resolution)
+    settings = replace(DEFAULT, resolution=means.resolution)
+    places = environments(means.scenes, backbone, settings, means.cache, augment=False, progress=means.progress)
+    rows = sample_rows(model, Sampler(places, settings), torch.device("cpu"))
+    start_from_pca(model.head, rows, dimension, whiten=reduction == "whitened")
+    kind = "whitened PCA" if reduction == "whitened" else "PCA"
+    return ModelMethod(f"{named} {kind}-{dimension}", model, means.cache)
+
+
+def pose_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
+    """Words that mean something where matches are compared."""
+    known: dict[str, Callable[[], Competitor]] = {"truth": TrueMatcher, "sift-ratio": SiftRatio, **LEARNED}
+    return known | {word: partial(PosePredictions, path) for word, path in _files(words).items()}
+
+
+def mask_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
+    """Words that mean something where segmentations are compared; `+oracle` gives segments their true names."""
+    known: dict[str, Callable[[], Competitor]] = {
+        "mask2former": Mask2Former,
+        "mask2former+oracle": partial(Mask2Former, oracle=True),
+    }
+    for word, path in _files(words).items():
+        oracle = path.name.endswith("+oracle")
+        known[word] = partial(MaskPredictions, path.with_name(path.name.removesuffix("+oracle")), oracle)
+    return known
+
+
+def _files(words: Sequence[str]) -> dict[str, Path]:
+    """`predictions:FILE`."""
+    return {word: Path(word.removeprefix("predictions:")) for word in words if word.startswith("predictions:")}
+
+
+def _bare(name: str) -> bool:
+    """Whether a name is a backbone's and not a trained model's."""
+    known = {"classic", *SHORT, *backbones.VARIANTS, *(variant.hub for variant in backbones.VARIANTS.values())}
+    config = Path(name) / CONFIG
+    return name in known or (config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace"))

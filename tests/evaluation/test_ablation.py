@@ -1,0 +1,49 @@
+"""Ablations: what may be varied, and a whole grid of two tiny trainings."""
+
+import pytest
+
+from locus.cli import main
+from locus.errors import LocusError
+from locus.evaluation import runner
+from locus.evaluation.ablation import grid
+
+BASE = ["backbone=classic", "layer=none", "head=linear", "dimension=16", "resolution=none", "frames=6", "landmarks=40"]
+BASE += ["radii=0.3", "steps=2", "validate_every=2", "checkpoint_every=2", "warmup=1"]
+
+
+def test_a_grid_is_every_combination_in_the_settings_own_types():
+    variants = grid(BASE, ["kappa=2.5,50", "rho=0.2,0.2+0.4", "exclude-same-frame=true,false"])
+    assert len(variants) == 8
+    assert variants[0].name == "kappa=2.5 radii=0.2 exclude_same_frame=true"
+    assert variants[-1].settings.kappa == 50
+    assert variants[-1].settings.radii == (0.2, 0.4)
+    assert variants[-1].settings.exclude_same_frame is False
+    assert variants[0].settings.layer is None
+    assert variants[0].settings.steps == 2
+
+
+@pytest.mark.parametrize(
+    ("varied", "words"),
+    [
+        ([], "name what to vary"),
+        (["colour=red"], "no setting"),
+        (["kappa"], "no setting"),
+        (["kappa=many"], "is a number"),
+        (["head=none"], "head is paper or"),
+        (["exclude_same_frame=1"], "true or false"),
+        (["kappa=1,2", "κ=3"], "varied twice"),
+    ],
+)
+def test_what_cannot_be_varied_is_one_sentence(varied, words):
+    with pytest.raises(LocusError, match=words):
+        grid(BASE, varied)
+
+
+def test_the_command_trains_evaluates_and_draws(rooms, tokens, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
+    words = ["eval", "ablate", str(rooms / "first"), "--train", str(rooms / "second"), "--val", str(rooms / "unseen")]
+    words += ["--vary", "kappa=2.5,50", "--base", *BASE, "--out", str(tmp_path / "grid"), "--cache", str(tokens)]
+    assert main([*words, "--radii", "0.3", "--frames", "6", "--batches", "1", "--landmarks", "20"]) == 0
+    assert "kappa=2.5" in capsys.readouterr().out
+    assert (tmp_path / "grid" / "kappa=50" / "model.safetensors").is_file()
+    assert "<svg" in (tmp_path / "grid" / "report.html").read_text()

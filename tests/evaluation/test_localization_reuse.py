@@ -1,0 +1,105 @@
+"""Localization in maps of half the frames; reuse across places."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from locus.cli import main
+from locus.evaluation import localization, reuse, runner
+from locus.evaluation.localization import Localization
+from locus.evaluation.methods import Chance, Method, Truth
+from locus.evaluation.place import EvaluationError
+from locus.evaluation.reuse import Reuse
+from locus.evaluation.runner import Outcome, Part, run, run_together
+from locus.evaluation.specs import Means, method_of
+from tests.tasks import labelled_room
+
+REUSE = Reuse(radius=0.3, kappas=(2.0, 10.0), frames=6, landmarks=20)
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory):
+    """The same labelled room under two names: two places, as far as a benchmark knows."""
+    root = tmp_path_factory.mktemp("homes")
+    return [labelled_room.write(root / name) for name in ("one", "two")]
+
+
+class Same(Method):
+    """Features that are the point in the room, the same in both places: the perfect reuser."""
+
+    label = "same"
+    fingerprint = "same"
+
+    def features(self, place, radius):
+        points = torch.from_numpy(place.points).nan_to_num(50.0)
+        random = torch.Generator().manual_seed(0)
+        waves = points @ torch.randn(3, 512, generator=random) / (radius / 2)
+        return F.normalize(torch.cat([waves.cos(), waves.sin()], dim=-1), dim=-1)
+
+
+def test_halves_share_no_frame(place):
+    mapped, asked = Localization().halves(place)
+    assert not set(mapped) & set(asked)
+    assert len(mapped) == len(place) // 2
+    assert len(Localization(queries=2).halves(place)[1]) == 2
+
+
+def test_recall_counts_answers_within_both_limits():
+    errors = [[0.1, 1.0], [0.1, 3.0], [0.6, 1.0], None]
+    part = Part("m", "s", "unseen", {"queries": [{"error": error} for error in errors]})
+    method = Chance()
+    method.label = "m"
+    table = localization.tables(Outcome(Localization(), [method], [part], {}))[0]
+    assert [cell.value for cell in table.rows[0].cells[:4]] == [0.25, 0.5, 0.75, 0.75]
+    assert table.rows[0].cells[-1] == 0.25
+
+
+def test_frames_are_placed_in_a_map_of_the_others(rooms, tokens, tmp_path):
+    method = method_of("classic", Means(resolution=None, cache=tokens))
+    outcome = run(Localization(queries=3), [method, Truth()], {"unseen": [rooms / "first"]}, folder=tmp_path)
+    assert len(outcome.parts[0].measured["queries"]) == 3
+    assert outcome.parts[0].measured["landmarks"] > 0
+    assert "maps are made with models" in outcome.failures["ground truth on first"]
+    assert "<svg" in localization.figures(outcome)[0][1]
+
+
+def test_embeddings_that_mean_the_same_everywhere_serve_every_place(homes, tmp_path):
+    outcome = run_together(REUSE, [Same(), Chance()], homes, folder=tmp_path)
+    same, chance = (part.measured["landmarks"] for part in outcome.parts)
+    for kappa in ("2", "10"):
+        assert np.mean([home["served"][kappa] for home in same]) > 0.7
+        assert [home["served"][kappa] for home in same] == [home["at home"][kappa] for home in same]
+    assert np.mean([home["served"]["10"] for home in chance]) < 0.1
+
+
+def test_random_features_rank_classes_as_chance_does(homes, tmp_path):
+    outcome = run_together(REUSE, [Chance()], homes, folder=tmp_path)
+    pairs = [each for home in outcome.parts[0].measured["landmarks"] for each in home["class AP"]]
+    assert np.mean([each["AP"] for each in pairs]) == pytest.approx(
+        np.mean([each["chance"] for each in pairs]), rel=0.1
+    )
+    classes, service = reuse.tables(outcome)
+    assert classes.rows[0].cells[0].value == pytest.approx(classes.rows[0].cells[1].value, rel=0.1)
+    assert [column.name for column in service.columns] == ["κ = 2", "κ = 10", "at home, κ = 10"]
+
+
+def test_places_without_labels_have_no_classes_but_can_be_served(rooms, tmp_path):
+    outcome = run_together(REUSE, [Chance()], [rooms / "first", rooms / "second"], folder=tmp_path)
+    assert [table.title for table in reuse.tables(outcome)] == [
+        "Reuse: other places that a landmark's embedding serves"
+    ]
+
+
+def test_one_place_is_refused(place):
+    with pytest.raises(EvaluationError, match="at least two"):
+        REUSE.measure_together(Chance(), [place])
+
+
+def test_the_commands(homes, tokens, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
+    words = [*map(str, homes), "--methods", "classic", "--cache", str(tokens), "--report", str(tmp_path / "report")]
+    assert main(["eval", "reuse", *words, "--landmarks", "10", "--frames", "4"]) == 0
+    assert "class AP, other places" in capsys.readouterr().out
+    assert main(["eval", "localization", *words, "--queries", "2"]) == 0
+    assert "0.25 m, 2°" in capsys.readouterr().out

@@ -1,0 +1,125 @@
+"""Words to methods: PCA against scikit-learn, grids, and what cannot be had."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.decomposition import PCA
+
+from locus import backbones
+from locus.cache import cache_scene
+from locus.errors import LocusError
+from locus.evaluation.methods import Chance, ModelMethod, Truth, Unavailable, on_grid
+from locus.evaluation.specs import Means, method_of, methods_of, parsed
+from locus.model import LoCUS
+from locus.training import Settings
+from locus.training.baselines import sample_rows
+from locus.training.batches import Sampler
+from locus.training.places import environments
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("classic", ("classic", None, None)),
+        ("dinov2-small@7", ("dinov2-small", 7, None)),
+        ("dinov2-small@7+whitened", ("dinov2-small", 7, "whitened")),
+        ("facebook/dinov2-base+full", ("facebook/dinov2-base", None, "full")),
+        ("runs/a+b", ("runs/a+b", None, None)),
+    ],
+)
+def test_words_are_taken_apart(word, expected):
+    assert parsed(word) == expected
+
+
+def test_a_folder_of_that_very_name_is_meant_first(tmp_path, monkeypatch):
+    (tmp_path / "run@7").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert parsed("run@7") == ("run@7", None, None)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_reduction_is_scikit_learns_pca_of_the_training_scenes(rooms, place, tiny, tokens, whiten, monkeypatch):
+    monkeypatch.setattr("locus.evaluation.specs.DIMENSION", 8)
+    means = Means([rooms / "second"], resolution=None, cache=tokens)
+    word = f"{tiny}@3+{'whitened' if whiten else 'pca'}"
+    method = method_of(word, means)
+    assert method.label == f"{tiny.name}@3 {'whitened PCA' if whiten else 'PCA'}-8"
+    backbone = backbones.load(str(tiny), 3)
+    fitted = cache_scene(means.scenes[0], backbone, folder=tokens)
+    # The referee is fitted to the very same rows.
+    places = environments(means.scenes, backbone, Settings(resolution=None), tokens, augment=False, progress=False)
+    rows = sample_rows(LoCUS(backbone, head="linear"), Sampler(places, Settings()), torch.device("cpu"))
+    referee = PCA(8, whiten=whiten, svd_solver="full").fit(rows.double().numpy())
+    image = np.asarray(fitted.tokens[0][fitted.prefix :], np.float64)
+    expected = F.normalize(torch.from_numpy(referee.transform(image)), dim=-1)
+    given = method.model.head_features(torch.from_numpy(np.asarray(fitted.tokens[:1], np.float32)), fitted.grid)
+    own = given[0, 0].flatten(0, 1).double()
+    # A direction's sign is each solver's whim, which cosines between patches do not see.
+    assert torch.allclose(own @ own.T, expected @ expected.T, atol=2e-3)
+
+
+def test_pca_without_scenes_to_fit_to_says_what_to_do(tiny, monkeypatch):
+    monkeypatch.setattr("locus.evaluation.specs.DIMENSION", 8)
+    with pytest.raises(LocusError, match="--fit"):
+        method_of(str(tiny), Means())
+
+
+def test_full_dimension_needs_no_fit(tiny, place, tokens):
+    method = method_of(f"{tiny}+full", Means(resolution=None, cache=tokens))
+    features = method.features(place, 0.2)
+    assert features.shape == (len(place), *place.grid, 32)
+    assert torch.allclose(features.norm(dim=-1), torch.ones(1), atol=1e-5)
+
+
+def test_weights_that_cannot_be_had_are_a_row(monkeypatch):
+    def nowhere(name, layer=None):
+        raise LocusError("no network")
+
+    monkeypatch.setattr(backbones, "load", nowhere)
+    method = method_of("resnet50", Means())
+    assert isinstance(method, Unavailable)
+    assert "no network" in method.reason
+    with pytest.raises(LocusError, match="no method to evaluate"):
+        methods_of(["resnet50"], Means())
+
+
+def test_a_model_that_is_nowhere_is_a_row(monkeypatch):
+    monkeypatch.setattr("locus.model.hub_answers", lambda: False)
+    found = methods_of(["runs/nowhere", "random"], Means())
+    assert isinstance(found[0], Unavailable)
+    assert isinstance(found[1], Chance)
+
+
+def test_a_trained_model_has_its_own_layer(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(LocusError, match="name it alone"):
+        method_of(f"{tmp_path / 'run'}@3", Means())
+
+
+def test_the_scale_trained_for_the_nearest_radius_is_asked(tiny):
+    method = ModelMethod("model", LoCUS(str(tiny), 2, 8, (0.1, 0.2, 0.8)))
+    assert [method.scale(radius) for radius in (0.05, 0.15, 0.3, 0.5, 5.0)] == [0, 1, 1, 2, 2]
+
+
+def test_features_stay_as_they_are_on_their_own_grid_and_are_blended_on_another():
+    maps = F.normalize(torch.randn(2, 6, 8, 5), dim=-1)
+    assert on_grid(maps, (6, 8)) is maps
+    finer = on_grid(maps, (12, 16))
+    assert torch.allclose(finer.norm(dim=-1), torch.ones(1))
+    # The centre of a fine patch lies a quarter of a patch from the coarse one's.
+    blended = 0.75 * (0.75 * maps[0, 1, 1] + 0.25 * maps[0, 1, 2]) + 0.25 * (
+        0.75 * maps[0, 2, 1] + 0.25 * maps[0, 2, 2]
+    )
+    assert torch.allclose(finer[0, 3, 3], F.normalize(blended, dim=0), atol=1e-6)
+
+
+def test_likest_ground_truth_features_are_the_nearest_points(place):
+    features = Truth().features(place, 0.2).flatten(0, 2)
+    points = torch.from_numpy(place.points).double().flatten(0, 2)
+    known = points.isfinite().all(dim=1)
+    features, points = features[known][::7], points[known][::7]
+    distance = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    order = (features @ features.T).argsort(dim=1, descending=True)
+    ranked = distance.gather(1, order)
+    assert (ranked.diff(dim=1) > -1e-3).all()

@@ -1,0 +1,97 @@
+"""Retrieval: the ceiling is 1, the floor is chance, and the figures are those of training's own validation."""
+
+import numpy as np
+import pytest
+import torch
+
+from locus import load_scene
+from locus.evaluation.methods import Chance, Method, Truth
+from locus.evaluation.place import EvaluationError, open_place
+from locus.evaluation.retrieval import Retrieval
+from locus.evaluation.specs import Means, method_of
+from locus.objective import vectorized_smooth_ap_reference
+from locus.training import Settings
+from locus.training.batches import Batch
+from locus.training.validation import precision
+from tests.scenes import layouts, room
+
+PROTOCOL = Retrieval(radii=(0.3,), frames=6, batches=3, landmarks=40)
+
+
+def batches(method: Method, place, protocol=PROTOCOL):
+    return protocol.measure(method, place)["radii"]["0.3"]
+
+
+def test_ground_truth_scores_one(place):
+    for batch in batches(Truth(), place):
+        for view in ("all pairs", "cross-view"):
+            assert batch[view]["AP"] == pytest.approx(1, abs=1e-6)
+            assert batch[view]["V-Smooth-AP"] is None  # its cosines all lie within a temperature of 1
+            assert min(batch[view]["curve"]) == pytest.approx(1, abs=1e-4)
+
+
+def test_random_features_score_what_chance_gives(place):
+    measured = batches(Chance(), place)
+    for view in ("all pairs", "cross-view"):
+        chance = np.mean([batch[view]["chance"] for batch in measured])
+        assert np.mean([batch[view]["AP"] for batch in measured]) == pytest.approx(chance, rel=0.2)
+
+
+def test_no_method_beats_the_ground_truth_and_colour_statistics_beat_chance(place, tokens):
+    classic = method_of("classic", Means(resolution=None, cache=tokens))
+    found = batches(classic, place)
+    assert all(batch["cross-view"]["AP"] < 1 for batch in found)
+    assert np.mean([batch["cross-view"]["AP"] / batch["cross-view"]["chance"] for batch in found]) > 1.2
+
+
+def test_smooth_ap_is_the_definition(place, tokens):
+    """The quadratic one, on the same pairs."""
+    from locus.objective import retrieval_sets
+
+    classic = method_of("classic", Means(resolution=None, cache=tokens))
+    rows, patches = next(PROTOCOL.drawn(place))
+    features = classic.features(place, 0.3)[rows].flatten(0, 2)
+    for view, left_out in (("all pairs", False), ("cross-view", True)):
+        sets = retrieval_sets(*vars(patches).values(), 0.3, 50.0, exclude_same_frame=left_out)
+        expected = vectorized_smooth_ap_reference(features @ features[patches.landmarks].T, *sets, 0.01)
+        assert batches(classic, place)[0][view]["V-Smooth-AP"] == pytest.approx(float(expected), abs=1e-4)
+
+
+def test_the_figures_are_those_of_validation_while_training(place, tokens):
+    classic = method_of("classic", Means(resolution=None, cache=tokens))
+    rows, patches = next(PROTOCOL.drawn(place))
+    maps = classic.features(place, 0.3)[rows]
+    stub = Batch([(maps.flatten(1, 2), place.grid)], *vars(patches).values())
+    expected = precision(lambda tokens, grid: tokens.unflatten(1, grid)[None], [stub], Settings(radii=(0.3,)))[0]
+    first = batches(classic, place)[0]
+    assert first["all pairs"]["AP"] == pytest.approx(expected.all_pairs)
+    assert first["cross-view"]["AP"] == pytest.approx(expected.cross_view)
+
+
+def test_batches_are_the_same_in_every_run_and_for_every_method(rooms, place):
+    again = open_place(load_scene(rooms / "first"), (9, 12))
+    for (rows, patches), (other_rows, other) in zip(PROTOCOL.drawn(place), PROTOCOL.drawn(again), strict=True):
+        assert rows.tolist() == other_rows.tolist()
+        assert torch.equal(patches.landmarks, other.landmarks)
+
+
+def test_one_frame_is_refused(tmp_path):
+    layouts.nerfstudio(tmp_path, room.shots(1))
+    with pytest.raises(EvaluationError, match="two are needed"):
+        open_place(load_scene(tmp_path))
+
+
+def test_frames_that_share_nothing_are_refused(tmp_path):
+    shots = room.shots(2)
+    for shot, shift in zip(shots, (0, 100), strict=True):
+        shot.world_from_camera[:3, 3] += shift
+    layouts.nerfstudio(tmp_path, shots)
+    with pytest.raises(EvaluationError, match="no spot is seen in two frames"):
+        PROTOCOL.measure(Truth(), open_place(load_scene(tmp_path)))
+
+
+def test_a_frame_that_cannot_be_read_is_left_out_with_a_word(tmp_path):
+    layouts.nerfstudio(tmp_path, room.shots(4))
+    next(tmp_path.rglob("*000002*.png")).write_bytes(b"no picture")
+    with pytest.warns(UserWarning, match="1 of 4 frames are left out"):
+        assert len(open_place(load_scene(tmp_path))) == 3

@@ -1,0 +1,102 @@
+"""Whole evaluations from the command line: kept parts, failures, reports."""
+
+import json
+
+import pytest
+
+from locus.cli import main
+from locus.evaluation import runner
+from locus.evaluation.methods import Chance, Truth, Unavailable
+from locus.evaluation.retrieval import Retrieval
+from locus.evaluation.runner import run
+
+PROTOCOL = Retrieval(radii=(0.3,), frames=6, batches=2, landmarks=30)
+SMALL = ["--radii", "0.3", "--frames", "6", "--batches", "2", "--landmarks", "30"]
+
+
+class Counting(Chance):
+    """Counts how often it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def features(self, place, radius):
+        self.asked += 1
+        return super().features(place, radius)
+
+
+def test_finished_parts_are_skipped_and_done_again_if_wanted(rooms, tmp_path):
+    method, scenes = Counting(), {"unseen": [rooms / "first", rooms / "second"]}
+    first = run(PROTOCOL, [method], scenes, folder=tmp_path)
+    assert method.asked == 2
+    assert run(PROTOCOL, [method], scenes, folder=tmp_path).parts == first.parts
+    assert method.asked == 2
+    run(PROTOCOL, [method], scenes, folder=tmp_path, fresh=True)
+    assert method.asked == 4
+    run(Retrieval(radii=(0.4,), frames=6, batches=2, landmarks=30), [method], scenes, folder=tmp_path)
+    assert method.asked == 6
+
+
+def test_a_damaged_part_is_measured_again(rooms, tmp_path):
+    method, scenes = Counting(), {"unseen": [rooms / "first"]}
+    first = run(PROTOCOL, [method], scenes, folder=tmp_path)
+    next(tmp_path.rglob("*.json")).write_text("{half")
+    assert run(PROTOCOL, [method], scenes, folder=tmp_path).parts == first.parts
+    assert method.asked == 2
+
+
+def test_a_failed_scene_does_not_lose_the_others(rooms, tmp_path):
+    scenes = {"unseen": [tmp_path / "nowhere", rooms / "first"]}
+    outcome = run(
+        PROTOCOL, [Truth(), Chance(), Unavailable("resnet50", "no weights")], scenes, folder=tmp_path / "kept"
+    )
+    assert [part.method for part in outcome.parts] == ["ground truth", "random"]
+    assert list(outcome.failures) == [str(tmp_path / "nowhere")]
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
+    return tmp_path
+
+
+def test_the_command_prints_tables_and_writes_a_page_that_needs_nothing_else(rooms, tokens, kept, capsys):
+    words = [
+        "eval",
+        "retrieval",
+        str(rooms / "first"),
+        str(rooms / "second"),
+        "--methods",
+        "classic",
+        "truth",
+        "random",
+    ]
+    words += [*SMALL, "--cache", str(tokens), "--report", str(kept / "report"), "--json", str(kept / "all.json")]
+    assert main([*words, "--train", str(rooms / "unseen")]) == 0
+    printed = capsys.readouterr().out
+    assert "paper: LoCUS" in printed
+    assert "V-Smooth-AP, all pairs, training" in printed
+    page = (kept / "report" / "report.html").read_text()
+    assert page.count("<table") == 3
+    assert "<svg" in page
+    assert "data:image/jpeg;base64" in page
+    assert "src='http" not in page
+    assert "href" not in page.replace('xlink:href="#', "").replace("xmlns:xlink", "")
+    told = json.loads((kept / "all.json").read_text())
+    assert {part["scene"] for part in told["parts"]} == {"first", "second", "unseen"}
+    for name in ("tables.md", "tables.tex", "results.json"):
+        assert (kept / "report" / name).stat().st_size > 500
+
+
+def test_a_scene_that_failed_is_told_and_exits_with_1(rooms, tokens, kept, capsys, tmp_path):
+    (tmp_path / "empty").mkdir()
+    words = ["eval", "retrieval", str(tmp_path / "empty"), str(rooms / "first"), "--methods", "random", *SMALL]
+    assert main([*words, "--style", "markdown"]) == 1
+    captured = capsys.readouterr()
+    assert "not measured:" in captured.err
+    assert "| random |" in captured.out
+
+
+def test_nothing_at_all_is_one_sentence(kept, capsys):
+    assert main(["eval", "retrieval", "nowhere", "--methods", "random"]) == 2
+    assert "matches nothing" in capsys.readouterr().err

@@ -1,0 +1,192 @@
+"""Segmentation scores against scikit-learn; the ceiling, the floor, oracles, masks from files, and what is left out."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from PIL import Image
+from sklearn.metrics import average_precision_score, jaccard_score
+
+from locus import load_scene
+from locus.cli import main
+from locus.errors import LocusError
+from locus.evaluation import runner, segmentation_tables
+from locus.evaluation.masks import Mask2Former, MaskPredictions, Segments, oracle_names
+from locus.evaluation.methods import Chance, Truth
+from locus.evaluation.place import EvaluationError, open_place
+from locus.evaluation.runner import run
+from locus.evaluation.segmentation import Segmentation, truth_of
+from locus.evaluation.segmentation_metrics import group_scores
+from locus.scenes.scene import LabelClass
+from tests.scenes import layouts, room
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """The room with its labels."""
+    folder = tmp_path_factory.mktemp("labelled") / "room"
+    write(folder, room.shots(8))
+    return open_place(load_scene(folder), (9, 12))
+
+
+def write(root, shots):
+    """In the native format: label maps beside the images, and the list of classes."""
+    layouts.nerfstudio(root, shots)
+    content = json.loads((root / "transforms.json").read_text())
+    for shot, frame in zip(shots, content["frames"], strict=True):
+        for kind in ("semantic", "instance"):
+            layouts.save(root / kind / f"{shot.name}.png", getattr(shot, kind).astype(np.uint16))
+            frame[f"{kind}_file_path"] = f"{kind}/{shot.name}.png"
+    content["classes"] = [{"id": number, "name": name, "kind": kind} for number, (name, kind) in room.CLASSES.items()]
+    (root / "transforms.json").write_text(json.dumps(content))
+
+
+CLASSES = [LabelClass(1, "wall", "stuff"), LabelClass(2, "floor", "stuff"), LabelClass(3, "sofa 1", "thing")]
+CLASSES += [LabelClass(4, "sofa 2", "thing"), LabelClass(5, "lamp 9", "thing")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_are_scikit_learns(seed):
+    random = np.random.default_rng(seed)
+    truth, predicted = random.integers(1, 6, 80), random.integers(0, 6, 80)
+    likely = random.random((80, 5))
+    for group, ids in {"stuff": [1, 2], "things": [3, 4, 5], "all": [1, 2, 3, 4, 5]}.items():
+        inside = np.isin(truth, ids)
+        present = [number for number in ids if (truth == number).any()]
+        scores = group_scores(truth, predicted, CLASSES, likely)[group]
+        kept = truth[inside], predicted[inside]
+        each = jaccard_score(*kept, labels=present, average=None, zero_division=0)
+        assert [one.iou for one in scores.classes] == pytest.approx(each)
+        assert scores.jaccard == pytest.approx(jaccard_score(*kept, labels=present, average="micro"))
+        expected = [average_precision_score(kept[0] == number, likely[inside, number - 1]) for number in present]
+        assert [one.average_precision for one in scores.classes] == pytest.approx(expected)
+        printed = [iou / (1 - iou) if iou < 1 else np.inf for iou in each]  # TP/(FP+FN) from TP/(TP+FP+FN)
+        assert scores.jaccard_printed == pytest.approx(np.mean(printed))
+
+
+def test_a_perfect_answer_scores_one_and_its_printed_jaccard_is_infinite():
+    truth = np.array([1, 2, 3, 3, 4])
+    scores = group_scores(truth, truth, CLASSES, np.eye(5)[truth - 1])
+    for group in ("stuff", "things", "all"):
+        told = scores[group].json()
+        assert (told["mAP"], told["mIoU"], told["Jaccard"], told["Jaccard as printed"]) == (1, 1, 1, None)
+
+
+def test_a_group_that_nothing_belongs_to_is_left_out():
+    assert set(group_scores(np.array([1, 2]), np.array([1, 2]), CLASSES)) == {"stuff", "all"}
+
+
+def test_the_ceiling_is_one_and_the_floor_the_share_of_each_class(place):
+    protocol = Segmentation(split="same-images")
+    truth = protocol.measure(Truth(), place)["groups"]["all"]
+    assert (truth["mAP"], truth["mIoU"], truth["Jaccard"]) == pytest.approx((1, 1, 1))
+    held_out = Segmentation(l2=0.01).measure(Chance(), place)
+    labels = truth_of(place).labels
+    shares = [(labels == number).sum() / (labels > 0).sum() for number in np.unique(labels[labels > 0])]
+    assert held_out["groups"]["all"]["mAP"] == pytest.approx(np.mean(shares), abs=0.12)
+
+
+def test_stuff_goes_by_class_and_things_one_by_one(place):
+    names = {label.name for label in truth_of(place).classes}
+    assert names == {"wall", "floor", "table 2", "chair 3", "chair 4"}
+
+
+def test_what_the_probe_was_never_shown_is_left_out_and_counted(tmp_path):
+    shots = room.shots(6)
+    for number, shot in enumerate(shots):  # each frame's chair is another one
+        shot.instance = np.where(shot.semantic == 5, 50 + number, shot.instance).astype(np.int32)
+    write(tmp_path / "room", shots)
+    told = Segmentation().measure(Truth(), open_place(load_scene(tmp_path / "room"), (9, 12)))
+    assert told["absent classes"] > 0
+    assert told["absent patches"] > 0
+    assert told["groups"]["all"]["mIoU"] == 1
+    assert not {each["name"] for each in told["classes"]} & {f"chair {50 + number}" for number in range(6)}
+
+
+def test_a_scene_without_things_has_no_column_of_things(tmp_path):
+    shots = room.shots(6)
+    for shot in shots:
+        things = np.isin(shot.semantic, [5, 7])
+        shot.semantic, shot.instance = np.where(things, 0, shot.semantic), np.where(things, 0, shot.instance)
+    write(tmp_path / "room", shots)
+    outcome = run(Segmentation(), [Truth()], {"unseen": [tmp_path / "room"]}, folder=tmp_path / "kept")
+    assert "things" not in outcome.parts[0].measured["groups"]
+    table = segmentation_tables.tables(outcome)[0]
+    assert "No things in room." in table.notes[1]
+    assert table.rows[0].cells[3] is None
+
+
+def test_a_scene_without_labels_is_one_sentence(tmp_path):
+    layouts.tum(tmp_path, room.shots(4))
+    with pytest.raises(LocusError, match="has no labels"):
+        Segmentation().measure(Truth(), open_place(load_scene(tmp_path)))
+
+
+def masks(folder, place, names, shift=0):
+    """The truth as a system's masks, ids moved on by `shift`."""
+    (folder / place.scene.name).mkdir(parents=True)
+    targets = truth_of(place).targets
+    for row in range(len(place)):
+        ids = targets.of(place.frame(row)).astype(np.uint16)
+        ids[ids > 0] += shift
+        Image.fromarray(ids).save(folder / place.scene.name / f"{place.frame(row).name}.png")
+    (folder / f"{place.scene.name}.json").write_text(json.dumps(names))
+    return folder
+
+
+def test_masks_made_elsewhere_score_by_name_and_with_an_oracle_without(place, tmp_path):
+    classes = truth_of(place).classes
+    right = masks(tmp_path / "right", place, {label.id + 7: label.name for label in classes}, 7)
+    wrong = masks(tmp_path / "wrong", place, {label.id: f"thing {label.id + 40}" for label in classes})
+    protocol = Segmentation()
+    told = protocol.measure(MaskPredictions(right), place)["groups"]
+    assert told["all"]["mIoU"] == 1
+    assert told["all"]["mAP"] is None
+    assert protocol.measure(MaskPredictions(wrong), place)["groups"]["all"]["mIoU"] == 0
+    assert protocol.measure(MaskPredictions(wrong, oracle=True), place)["groups"]["all"]["mIoU"] == 1
+
+
+def test_bad_masks_are_one_sentence(place, tmp_path):
+    folder = masks(tmp_path / "masks", place, {1: "wall"})
+    with pytest.raises(EvaluationError, match="does not name"):
+        Segmentation().measure(MaskPredictions(folder), place)
+    next((folder / place.scene.name).glob("*.png")).unlink()
+    (folder / f"{place.scene.name}.json").write_text("[]")
+    with pytest.raises(EvaluationError, match=r"is missing|must be an object"):
+        Segmentation().measure(MaskPredictions(folder), place)
+    with pytest.raises(EvaluationError, match="does not exist"):
+        MaskPredictions(tmp_path / "nowhere")
+
+
+def test_the_oracle_names_a_segment_after_what_it_covers_most():
+    truth = np.array([[1, 1, 2, 0]])
+    named = oracle_names(Segments(np.array([[4, 4, 4, 5]], np.int32), {4: "x", 5: "y"}), truth, {1: "wall", 2: "floor"})
+    assert named.names == {4: "wall"}
+
+
+def test_mask2former_gives_masks_of_the_images_size(place, tmp_path):
+    torch.manual_seed(0)
+    swin = transformers.SwinConfig(
+        image_size=64, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 1, 1, 1], window_size=4,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    )  # fmt: skip
+    config = transformers.Mask2FormerConfig(
+        backbone_config=swin, hidden_dim=32, feature_size=32, mask_feature_size=32, num_attention_heads=2,
+        encoder_layers=1, decoder_layers=2, num_queries=6, encoder_feedforward_dim=16, dim_feedforward=16,
+        id2label={0: "wall-other-merged", 1: "chair"},
+    )  # fmt: skip
+    transformers.Mask2FormerForUniversalSegmentation(config).save_pretrained(tmp_path)
+    method = Mask2Former(weights=tmp_path)
+    segments = method.segments(place, 0)
+    assert segments.ids.shape == (room.HEIGHT, room.WIDTH)
+    assert set(np.unique(segments.ids)) <= {0, *segments.names}
+
+
+def test_the_command_draws_truth_beside_prediction(place, tokens, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
+    words = ["eval", "segmentation", str(place.scene.folder), "--cache", str(tokens), "--methods", "classic", "truth"]
+    assert main([*words, "--l2", "0.01", "--report", str(tmp_path / "report")]) == 0
+    assert "mIoU, things" in capsys.readouterr().out
+    assert "data:image/jpeg" in (tmp_path / "report" / "report.html").read_text()
