@@ -1,0 +1,61 @@
+"""What lights up for a click: whatever is like it, in the cloud, in every view and among the landmarks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32
+from numpy import ndarray
+from torch import Tensor
+
+from locus.tasks.cosegmentation import enlarged, similarity
+from locus.viewer.cloud import Cloud
+
+
+@dataclass(frozen=True, eq=False)
+class Lit:
+    """What is like a query, at one threshold."""
+
+    masks: Bool[ndarray, "frames h w"]
+    """Of each view's small image."""
+    scores: Float32[ndarray, " frames"]
+    """The likeness of the patch most like the query, in each view."""
+    points: Bool[ndarray, " n"]
+    """Of the cloud."""
+    landmarks: Bool[ndarray, " m"]
+
+    @property
+    def views(self) -> Bool[ndarray, " frames"]:
+        """Where something is lit."""
+        return np.array([mask.any() for mask in self.masks])
+
+    def best(self, count: int) -> list[int]:
+        """Rows of the views that show it, the likest first."""
+        order = np.argsort(-self.scores, kind="stable")
+        return [int(row) for row in order if self.views[row]][:count]
+
+
+def light(
+    query: Float[Tensor, " c"],
+    features: Float[Tensor, "frames rows columns c"],
+    cloud: Cloud,
+    size: tuple[int, int],
+    landmarks: Float32[ndarray, "m c"],
+    threshold: float,
+) -> Lit:
+    """Everything whose likeness (cosine) to a unit-length query reaches the threshold.
+
+    A point of the cloud is lit where the pixel it came from is, so that 3D and views say the same.
+
+    Args:
+        query: A feature.
+        features: Of every view, at the query's scale.
+        cloud: The scene's points.
+        size: (width, height) of the views' small images.
+        landmarks: Their embeddings.
+        threshold: A cosine.
+    """
+    likeness = similarity(query, features)
+    masks = np.stack([enlarged(of_view, size) for of_view in likeness]) >= threshold
+    points = masks.reshape(len(masks), -1)[cloud.frame, cloud.pixel]
+    known = landmarks @ query.float().numpy() >= threshold
+    return Lit(masks, likeness.max(axis=(1, 2)), points, known)

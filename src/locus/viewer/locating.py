@@ -1,0 +1,90 @@
+"""An image localized in a map, as the page shows it: where its camera is, its matches as lines, and a sentence."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cv2
+import numpy as np
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+
+from locus.errors import LocusError
+from locus.geometry import Camera, pose_error
+from locus.scenes.files import read_image
+from locus.tasks.localization import Location, localize, localize_features
+from locus.viewer.picking import Screen
+from locus.viewer.place import Place
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """The answer for one image."""
+
+    sentence: str
+    image: UInt8[ndarray, "h w 3"]
+    camera: Camera
+    location: Location
+
+    def lines(self, place: Place, scale: float) -> Float[ndarray, "n 2 3"]:
+        """From each inlier patch of the image, hung before its camera, to its landmark."""
+        assert place.world is not None
+        assert self.location.world_from_camera is not None
+        matches, inliers = self.location.matches, self.location.inliers
+        screen = Screen.of(self.camera, self.location.world_from_camera, scale)
+        starts = screen.points(matches.pixel[inliers] / [self.camera.width, self.camera.height])
+        return np.stack([starts, place.world.landmarks.position[matches.landmark[inliers]]], axis=1)
+
+
+def locate_frame(place: Place, row: int) -> Located:
+    """A frame of the scene, from its image and depth, and how far the answer is from its recorded pose."""
+    assert place.world is not None
+    frame = place.seen.frame(row)
+    location = localize_features(place.world, place.seen.features[:, row], frame.camera, frame.depth)
+    sentence = _sentence(f"Frame {frame.name}", location)
+    if location.world_from_camera is not None:
+        metres, degrees = pose_error(location.world_from_camera, frame.world_from_camera)
+        sentence += f" Off its recorded pose by {100 * metres:.1f} cm and {degrees:.1f}°."
+    return Located(sentence, place.pictures[row], frame.camera, location)
+
+
+def locate_image(place: Place, name: str, content: bytes) -> Located:
+    """An image file from elsewhere, without depth; its lens is taken to be that of the scene's camera."""
+    assert place.world is not None
+    image = decoded(name, content)
+    camera, assumed = assumed_camera(place.seen.frame(0).camera, image.shape[1], image.shape[0])
+    location = localize(place.world, place.model, image, camera)
+    width, height = place.size[0], max(1, round(image.shape[0] * place.size[0] / image.shape[1]))
+    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    return Located(f"{_sentence(name, location)} {assumed}", small, camera, location)
+
+
+def decoded(name: str, content: bytes) -> UInt8[ndarray, "h w 3"]:
+    """An image from a file's bytes, upright."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "upload"
+        file.write_bytes(content)
+        try:
+            return read_image(file, upright=True)
+        except LocusError as error:
+            raise LocusError(str(error).replace(str(file), name)) from None
+
+
+def assumed_camera(scene: Camera, width: int, height: int) -> tuple[Camera, str]:
+    """The camera of an image that comes without one, and what was assumed, in a sentence."""
+    if abs(width * scene.height / (height * scene.width) - 1) < 0.01:
+        return scene.resized(width, height), "It was taken to have the lens of the scene's camera."
+    focal = max(width, height) * scene.fx / max(scene.width, scene.height)
+    sentence = "It has another shape than the scene's images; it was taken to have the same angle of view, lengthwise."
+    return Camera(width, height, focal, focal, width / 2, height / 2), sentence
+
+
+def _sentence(what: str, location: Location) -> str:
+    if location.world_from_camera is None:
+        return f"{what} is {location.reason}."
+    x, y, z = location.world_from_camera[:3, 3]
+    inliers = int(location.inliers.sum())
+    return (
+        f"{what} was taken in {location.environment}, at ({x:.2f}, {y:.2f}, {z:.2f}) m; confidence "
+        f"{location.confidence:.2f}; {inliers} of {len(location.matches)} matches agree."
+    )

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+
+from locus.landmarks import MapError
+from locus.model import LoCUS
+from locus.scenes import load_scene
+from locus.viewer.colouring import feature_colours, landmark_colours
+from locus.viewer.locating import assumed_camera, locate_frame, locate_image
+from locus.viewer.picking import Hit
+from locus.viewer.place import Place
+from tests.scenes import layouts, room
+
+
+def test_a_map_is_built_where_none_is_given_and_leaves_a_frame_to_localize(place):
+    assert place.left_out == [5]
+    assert len(place.world.frames) == 11
+    assert "built for this page from 11 of 12 frames" in place.about_map
+
+
+def test_a_scene_in_which_no_spot_is_seen_twice_has_no_map_and_says_why(tmp_path, model, cache):
+    layouts.nerfstudio(tmp_path, room.shots(1))
+    place = Place.open(model, load_scene(tmp_path), cache=cache)
+    assert place.world is None
+    assert "no landmarks" in place.about_map
+    assert len(place.landmarks(0)) == 0
+    assert len(feature_colours(place, 0)[1]) == len(landmark_colours(place, 0, "score")) == 0
+
+
+def test_a_map_of_another_model_is_refused(place, room_folder, cache):
+    other = LoCUS("classic", head="identity", radii=(0.3,))
+    with pytest.raises(MapError, match="build the map again"):
+        Place.open(other, load_scene(room_folder), place.world, cache=cache)
+
+
+def test_what_is_clicked_gives_its_own_feature(place):
+    rows, columns = place.seen.grid
+    at = ((1 + 0.5) / columns, (2 + 0.5) / rows)  # the centre of a patch
+    assert torch.allclose(place.query(Hit("image", 4, 1.0, at), 0), place.seen.features[0, 4, 2, 1], atol=1e-6)
+    landmark = place.query(Hit("landmark", 3, 1.0), 0)
+    assert np.allclose(landmark, place.landmarks(0).embedding[3])
+    point = place.query(Hit("point", 200, 1.0), 0)
+    row, pixel = place.cloud.frame[200], place.cloud.pixel[200]
+    (width, height), (y, x) = place.size, divmod(int(pixel), place.size[0])
+    same = place.query(Hit("image", int(row), 1.0, ((x + 0.5) / width, (y + 0.5) / height)), 0)
+    assert torch.allclose(point, same)
+
+
+def test_what_is_clicked_is_described(place):
+    assert place.described(Hit("image", 4, 1.0, (0.5, 0.5)), 0) == "Pixel (40, 30) of frame 000004"
+    assert place.described(Hit("landmark", 0, 1.0), 0).startswith("Landmark 0, score 0.")
+    assert place.described(Hit("point", 0, 1.0), 0).endswith("from frame 000000")
+
+
+def test_like_features_have_like_colours_in_cloud_and_landmarks(place):
+    points, landmarks = feature_colours(place, 0)
+    assert points.shape == place.cloud.points.shape
+    assert len(landmarks) == len(place.landmarks(0))
+    (row, y, x), (width, height), (rows, columns) = (2, 1, 3), place.size, place.seen.grid
+    pixel_y, pixel_x = np.divmod(place.cloud.pixel, width)
+    of_patch = (place.cloud.frame == row) & (pixel_y * rows // height == y) & (pixel_x * columns // width == x)
+    assert len(np.unique(points[of_patch], axis=0)) == 1
+
+
+def test_scores_and_classes_have_colours(place):
+    by_score = landmark_colours(place, 0, "score").astype(int)
+    scores = place.landmarks(0).score
+    assert by_score[scores.argmax()].sum() > by_score[scores.argmin()].sum()  # yellow is lighter than dark blue
+    assert landmark_colours(place, 0, "class").shape == by_score.shape
+
+
+def test_a_frame_is_localized_and_compared_with_its_pose_or_the_reason_is_given(place):
+    located = locate_frame(place, 5)
+    if located.location.here:
+        assert "confidence" in located.sentence
+        assert "Off its recorded pose by" in located.sentence
+        ends = located.lines(place, 0.3)
+        assert ends.shape == (int(located.location.inliers.sum()), 2, 3)
+    else:
+        assert located.sentence.startswith("Frame 000005 is not here")
+
+
+def test_a_file_that_is_no_image_is_named(place):
+    with pytest.raises(Exception, match=r"^notes\.txt is not an image that can be read"):
+        locate_image(place, "notes.txt", b"hello")
+
+
+def test_an_image_of_the_scenes_shape_gets_the_scenes_lens(place):
+    own = place.seen.frame(0).camera
+    camera, sentence = assumed_camera(own, 160, 120)
+    assert camera == own.resized(160, 120)
+    assert "lens of the scene" in sentence
+    turned, sentence = assumed_camera(own, 60, 80)
+    assert (turned.width, turned.fx, turned.fy, turned.cx) == (60, own.fx, own.fx, 30)
+    assert "another shape" in sentence
