@@ -1,0 +1,108 @@
+"""Figures of the page: how training went, the map from above, how far off localization is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from locus.demo.finding import Answer, Answers, Finding
+from locus.dense import SceneFeatures
+from locus.evaluation.figures import COLOURS, Line, as_svg, line_figure
+
+ABOVE = 1.9  # metres: what hangs higher would hide the rest of a plan
+ARROW = 0.3  # metres
+REFUSED = "#b3261e"
+VIEWS = {"cross-view": "in other views", "all pairs": "in any view, its own too"}
+
+
+def training_curves(metrics: Sequence[Mapping[str, Any]]) -> str:
+    """AP while training, beside the untrained network's."""
+    steps = np.array([row["step"] for row in metrics], np.float64)
+    panels = {}
+    for pairs, title in VIEWS.items():
+        lines = [
+            Line(label, steps, np.array([row[group][pairs] for row in metrics], np.float64))
+            for label, group in (("a house not trained on", "unseen"), ("houses trained on", "train"))
+        ]
+        for name, label in (("whitened pca", "untrained, whitened PCA"), ("pca", "untrained, PCA")):
+            level = float(metrics[0]["baselines"][name][pairs])
+            lines.append(Line(label, steps[[0, -1]], np.array([level, level]), dashed=True))
+        panels[title] = lines
+    return line_figure(panels, "training step", "average precision")
+
+
+def error_curves(findings: Sequence[Finding]) -> str:
+    """Which share of the images is off by no more than so much."""
+    drawn = []
+    for column, (title, most) in enumerate((("off by metres", 1.0), ("off by degrees", 30.0))):
+        lines = []
+        for finding in findings:
+            for what, answers in (("with depth", finding.rgbd), ("colour only", finding.rgb)):
+                lines.append(Line(f"{finding.label}, {what}", *_shares(answers, column, most)))
+        drawn.append(line_figure({"": lines}, title, "share of images", (0, most), (0, 1)))
+    return "".join(drawn)
+
+
+def _shares(answers: Answers, column: int, most: float) -> tuple[Float[ndarray, " n"], Float[ndarray, " n"]]:
+    limits = np.linspace(0, most, 60)
+    return limits, (answers.errors[:, column, None] <= limits).mean(axis=0)
+
+
+def plan(finding: Finding, seen: SceneFeatures) -> str:
+    """The map from above: landmarks in their own colours, cameras as they were and as they were found."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    landmarks, frames = finding.world.landmarks, finding.world.frames
+    low = np.flatnonzero(landmarks.position[:, 2] < ABOVE)
+    order = low[np.argsort(landmarks.position[low, 2])]
+    spots, points = landmarks.position[order], seen.points[seen.points[..., 2] < ABOVE]
+    width, height = np.ptp(spots[:, :2], axis=0)
+    turned = np.array([[0.0, 1.0], [-1.0, 0.0]]) if height > width else np.eye(2)  # the longer side lies across
+    aspect = (min(width, height) + 1) / (max(width, height) + 0.5)
+    figure = Figure(figsize=(10, 10 * float(np.clip(aspect, 0.4, 1))), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(*(turned @ points[:, :2].T), s=4, color="#d4d4d4", linewidths=0, rasterized=True)
+    sizes, shades = 15 + 120 * landmarks.worth[order], landmarks.colour[order] / 255
+    axes.scatter(*(turned @ spots[:, :2].T), s=sizes, c=shades, linewidths=0)
+    _cameras(axes, frames.world_from_camera, turned, "#999999")
+    for answer in finding.rgbd.answers:
+        _answer(axes, answer, turned)
+    (left, bottom), right = (turned @ spots[:, :2].T).min(axis=1), (turned @ spots[:, :2].T)[0].max()
+    room = 0.5
+    axes.set(xlim=(left - room, right + room), ylim=(bottom - 1.5 * room, (turned @ spots[:, :2].T)[1].max() + room))
+    axes.plot([left, left + 1], [bottom - 0.8 * room] * 2, color="#222222", linewidth=3)
+    axes.text(left + 0.5, bottom - room, "1 m", ha="center", va="top")
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    names = {
+        "mapped from here": ("#999999", "o"),
+        "an image's true place": (COLOURS[0], "o"),
+        "where it was found": (COLOURS[1], "o"),
+        "said to be not here": (REFUSED, "x"),
+    }
+    handles = [Line2D([], [], color=c, marker=marker, linestyle="", label=n) for n, (c, marker) in names.items()]
+    figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=4)
+    return as_svg(figure)
+
+
+def _answer(axes: Any, answer: Answer, turned: Float[ndarray, "2 2"]) -> None:
+    if answer.true is None:
+        return
+    if answer.found is None:
+        axes.scatter(*(turned @ answer.true[:2, 3]), marker="x", s=60, color=REFUSED, zorder=4)
+        return
+    _cameras(axes, answer.true[None], turned, COLOURS[0])
+    _cameras(axes, answer.found[None], turned, COLOURS[1])
+    both = np.stack([answer.true[:2, 3], answer.found[:2, 3]], axis=1)
+    axes.plot(*(turned @ both), color=COLOURS[1], linewidth=1, zorder=3)
+
+
+def _cameras(axes: Any, poses: Float[ndarray, "n 4 4"], turned: Float[ndarray, "2 2"], colour: str) -> None:
+    """Where cameras are, and where they look."""
+    eyes, ahead = turned @ poses[:, :2, 3].T, turned @ poses[:, :2, 2].T
+    options = {"angles": "xy", "scale_units": "xy", "scale": 1 / ARROW, "width": 0.002}
+    axes.quiver(*eyes, *ahead, color=colour, zorder=3, **options)
+    axes.scatter(*eyes, s=12, color=colour, zorder=3)

@@ -1,0 +1,87 @@
+"""How large a demo is, and the folder it lives in."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from locus.errors import LocusError
+from locus.evaluation.retrieval import Retrieval
+from locus.files import atomic
+from locus.training import Settings
+
+FILE = "demo.json"
+TRAINED_SEED, UNSEEN_SEED = 5000, 6000  # of no other house in the documentation, nor of a published model's
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes. The times on two idle cores, and how they were measured, are in docs/start.md."""
+
+    houses: int
+    """Trained on."""
+    frames: int
+    """Of each of them."""
+    unseen: int
+    """Houses that are evaluated on; one more is only watched while training, to choose the checkpoint."""
+    unseen_frames: int
+    """Of each of them."""
+    settings: Settings
+    retrieval: Retrieval
+    size: tuple[int, int] = (320, 256)
+    """Width and height of the images."""
+
+
+FULL = Plan(16, 24, 2, 40, Settings(steps=150, warmup=15, validate_every=30, learning_rate=2e-4), Retrieval())
+QUICK = Plan(
+    4, 16, 1, 24, Settings(frames=12, steps=20, warmup=3, validate_every=10, learning_rate=2e-4), Retrieval(batches=2)
+)
+
+
+class Folder:
+    """Everything a demo makes is in here, its caches too: remove the folder, and nothing is left."""
+
+    def __init__(self, path: Path, plan: Plan) -> None:
+        """Take up the demo in a folder, or begin one; another demo's, or another's things, are refused."""
+        self.path, self.plan, self.backbone = path, plan, None
+        told = self._read()
+        if told is not None:
+            self._check(told)
+            self.backbone = told["backbone"]
+
+    trained = property(lambda self: self.path / "trained")
+    unseen = property(lambda self: self.path / "unseen")
+    run = property(lambda self: self.path / "run")
+    map = property(lambda self: self.path / "map")
+    cache = property(lambda self: self.path / "cache")
+    report = property(lambda self: self.path / "report.html")
+
+    def remember(self, backbone: str) -> Plan:
+        """The plan with the backbone that was found; further runs take the same, whatever can be reached then."""
+        self.backbone = backbone
+        with atomic(self.path / FILE) as file:
+            file.write_text(json.dumps({"plan": asdict(self.plan), "backbone": backbone}, indent=1) + "\n")
+        return replace(self.plan, settings=replace(self.plan.settings, backbone=backbone))
+
+    def _read(self) -> dict[str, Any] | None:
+        file = self.path / FILE
+        if not file.is_file():
+            if self.path.is_file() or (self.path.is_dir() and any(self.path.iterdir())):
+                raise LocusError(f"{self.path} holds other things than a demo; name a new folder with --out")
+            return None
+        try:
+            told = json.loads(file.read_text(encoding="utf-8"))
+            if isinstance(told["plan"], dict) and isinstance(told["backbone"], str):
+                return told
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise LocusError(f"{file} is damaged; remove {self.path} to begin anew, or name a new folder with --out")
+
+    def _check(self, told: dict[str, Any]) -> None:
+        now = json.loads(json.dumps(asdict(self.plan)))  # tuples become lists, as in the file
+        changed = [name for name in now if told["plan"].get(name) != now[name]]
+        if changed:
+            raise LocusError(
+                f"{self.path} holds a demo of another size ({', '.join(changed)}); name a new folder with --out, or "
+                "remove that one"
+            )

@@ -1,0 +1,38 @@
+"""What a person at the console sees: each stage says what it does, then what came out and how long it took."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+
+from locus.training.watch import duration
+
+
+@dataclass(frozen=True)
+class Done:
+    """A stage that is finished."""
+
+    title: str
+    result: str
+    seconds: float
+
+
+class Stages:
+    """`with stages("title") as say: say("what came out")`."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.done: list[Done] = []
+        self.console = Console(soft_wrap=True, highlight=False)
+
+    @contextmanager
+    def __call__(self, title: str) -> Generator[Callable[[str], None], None, None]:
+        self.console.print(f"[bold]{len(self.done) + 1}/{self.count} {escape(title)}[/bold]")
+        began, said = time.perf_counter(), []
+        yield said.append
+        seconds = time.perf_counter() - began
+        self.console.print(f"    {escape(' '.join(said))} [dim]({duration(seconds)})[/dim]")
+        self.done.append(Done(title, " ".join(said), seconds))
