@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test test-all lint format clean
+.PHONY: demo demo-quick test test-all lint format clean
 
 # One pip call, so that the constraints hold for every package at once and torch's CPU build is taken where offered.
 $(VENV)/.demo: $(INPUTS)
@@ -17,9 +17,12 @@ $(VENV)/.dev: $(INPUTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
+# Within ten minutes on two cores, without a GPU; the quick one takes two, and shows less.
 demo: $(VENV)/.demo
-	$(BIN)/locus houses demo --seed 7 --frames 24 --preview
-	$(BIN)/locus inspect demo/house-000007 --page demo/inspect.html
+	$(BIN)/locus demo
+
+demo-quick: $(VENV)/.demo
+	$(BIN)/locus demo --quick
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"

@@ -9,9 +9,16 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus.commands.demo import demo
+from locus.commands.evaluate import evaluate_tasks
 from locus.commands.features import export, extract
+from locus.commands.maps import localize, map_scenes, retrieve
+from locus.commands.match import match
+from locus.commands.regions import cosegment, find
 from locus.commands.scenes import convert, houses, inspect, render
+from locus.commands.segment import segment
 from locus.commands.train import preset_of, train_from
+from locus.commands.view import view
 from locus.commands.weights import weights
 from locus.errors import LocusError
 
@@ -20,14 +27,24 @@ DESCRIPTION = """LoCUS: features that know places. Each command has its own --he
 Add --debug to any command to see where in the code an error came from."""
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "demo": demo,
     "inspect": inspect,
     "convert": convert,
     "houses": houses,
     "render": render,
     "train": train_from,
+    "eval": evaluate_tasks,
     "weights": weights,
     "export": export,
     "extract": extract,
+    "map": map_scenes,
+    "localize": localize,
+    "retrieve": retrieve,
+    "match": match,
+    "cosegment": cosegment,
+    "segment": segment,
+    "find": find,
+    "view": view,
 }
 
 
@@ -42,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             commands = dict(COMMANDS)
             if words[:1] == ["train"]:  # its defaults depend on the preset, and importing it takes seconds
                 commands["train"] = train_from(preset_of(words))
+            if words[:1] == ["eval"]:
+                commands["eval"] = evaluate_tasks()
             return tyro.extras.subcommand_cli_from_dict(commands, prog="locus", description=DESCRIPTION, args=words)
     except KeyboardInterrupt:
         return _fail("stopped", 130)

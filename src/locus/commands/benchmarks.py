@@ -1,0 +1,269 @@
+"""The benchmarks of the command `eval`, each with what it can be told."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Protocol, runtime_checkable
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+from locus.errors import LocusError
+from locus.evaluation import ablation, correspondence, localization, pose, retrieval_tables, reuse, segmentation_tables
+from locus.evaluation.correspondence import Correspondence
+from locus.evaluation.localization import Localization
+from locus.evaluation.methods import Competitor, Unavailable
+from locus.evaluation.pose import RelativePoses, write_template
+from locus.evaluation.report import Shown, results_json, write_report
+from locus.evaluation.retrieval import Retrieval
+from locus.evaluation.retrieval_pictures import pictures as retrieval_pictures
+from locus.evaluation.reuse import Reuse
+from locus.evaluation.runner import Benchmark, Outcome, opened, run, run_together
+from locus.evaluation.segmentation import Segmentation
+from locus.evaluation.segmentation_pictures import pictures as segmentation_pictures
+from locus.evaluation.specs import Means, mask_words, methods_of, pose_words
+from locus.evaluation.tables import Style, Table, rendered
+from locus.files import atomic
+from locus.scenes.pictures import Picture
+from locus.training.places import find_scenes
+
+Compared = list[Competitor | Unavailable]
+Pictures = Sequence[tuple[str, Picture]]
+
+
+@runtime_checkable
+class Views(Protocol):
+    """A module that makes tables and curves of an outcome."""
+
+    def tables(self, outcome: Outcome) -> list[Table]: ...
+    def figures(self, outcome: Outcome) -> list[tuple[str, str]]: ...
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every benchmark is told."""
+
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
+    """Folders of scenes, globs, or .txt files that list folders; none of them trained on."""
+    methods: tuple[str, ...]
+    """Runs' folders, models, and backbones: NAME[@LAYER][+pca|+whitened|+full]; also classic, truth, random."""
+    fit: tuple[str, ...] = ()
+    """Training scenes that PCA is fitted to."""
+    resolution: int = 252
+    """Pixels of an image's shorter side for bare backbones; trained models have their own."""
+    json: Path | None = None
+    """Write all results to this file."""
+    report: Path | None = None
+    """Write a page with tables, curves and pictures to this folder, and the tables as Markdown, LaTeX and JSON."""
+    style: Style = "text"
+    """How tables are printed."""
+    fresh: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Measure again what was finished before."""
+    cache: Path | None = None
+    """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+
+    def compared(self, more: Mapping[str, Callable[[], Competitor]] | None = None) -> Compared:
+        return methods_of(self.methods, Means(self.fit, self.resolution, self.cache, progress=True), more)
+
+    def unseen(self) -> list[Path]:
+        found = find_scenes(self.scenes)
+        if not found:
+            raise LocusError("name the scenes to evaluate on")
+        return found
+
+    def outcome(self, benchmark: Benchmark, methods: Compared, training: Sequence[str] = ()) -> Outcome:
+        scenes = {"unseen": self.unseen(), "training": find_scenes(training)}
+        return run(benchmark, methods, scenes, fresh=self.fresh, progress=True)
+
+    def pictures(
+        self, draw: Callable[..., Pictures], benchmark: Benchmark, methods: Compared, outcome: Outcome
+    ) -> Pictures:
+        """Of the first scene that could be measured, if there is a report to show them in."""
+        if self.report is None or not outcome.scenes:
+            return []
+        shown = next(path for path in self.unseen() if str(path) not in outcome.failures)
+        return draw(benchmark, methods, opened(shown, methods).place)
+
+    def show(self, outcome: Outcome, views: Views, pictures: Pictures = ()) -> int:
+        """Print the tables and write what was asked for; 1 if something could not be measured."""
+        shown = Shown(views.tables(outcome), views.figures(outcome), pictures) if outcome.parts else Shown([])
+        console = Console(soft_wrap=True, highlight=False)
+        for table in shown.tables:
+            console.print(rendered(table, self.style), markup=False)
+            console.print()
+        for what, why in outcome.failures.items():
+            Console(stderr=True, soft_wrap=True).print(f"[red]not measured:[/red] {escape(what)}: {escape(why)}")
+        if self.json is not None:
+            with atomic(self.json) as file:
+                file.write_text(results_json(outcome, shown.tables))
+            console.print(f"Results: {escape(str(self.json))}")
+        if self.report is not None:
+            console.print(f"Report: {escape(str(write_report(self.report, outcome, shown)))}")
+        return 1 if outcome.failures else 0
+
+
+RETRIEVAL, CORRESPONDENCE, POSE, SEGMENTATION = Retrieval(), Correspondence(), RelativePoses(), Segmentation()
+LOCALIZATION, REUSE = Localization(), Reuse()
+CommonOptions = Annotated[Common, tyro.conf.arg(name="")]
+
+
+@dataclass(frozen=True)
+class EvaluateRetrieval:
+    """Does a landmark's feature find the patches that show the same spot (the paper's Table 1)?
+
+    V-Smooth-AP and exact AP over every patch of fixed, seeded batches: over all pairs, and cross-view, without the
+    pairs of one frame, which are easy and dominate.
+    """
+
+    common: CommonOptions
+    protocol: Annotated[Retrieval, tyro.conf.arg(name="")] = RETRIEVAL
+    train: tuple[str, ...] = ()
+    """Training scenes to evaluate on as well, in columns of their own."""
+
+    def run(self) -> int:
+        methods = self.common.compared()
+        outcome = self.common.outcome(self.protocol, methods, self.train)
+        pictures = self.common.pictures(retrieval_pictures, self.protocol, methods, outcome)
+        return self.common.show(outcome, retrieval_tables, pictures)
+
+
+@dataclass(frozen=True)
+class EvaluateCorrespondence:
+    """Does the likest patch of another view lie where the spot is (the protocol of Probe3D)?
+
+    The share of matches within 5, 10 and 20 pixels of where depth and poses put them, by how much the view turns.
+    """
+
+    common: CommonOptions
+    protocol: Annotated[Correspondence, tyro.conf.arg(name="")] = CORRESPONDENCE
+
+    def run(self) -> int:
+        outcome = self.common.outcome(self.protocol, self.common.compared())
+        return self.common.show(outcome, correspondence)
+
+
+@dataclass(frozen=True)
+class EvaluatePose:
+    """How well is the motion between two frames found (the paper's Table 3)?
+
+    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, loftr, and predictions:FILE, the
+    answers of a system run elsewhere (docs/evaluation.md).
+    """
+
+    common: CommonOptions
+    protocol: Annotated[RelativePoses, tyro.conf.arg(name="")] = POSE
+    template: Path | None = None
+    """Only write the pairs to this file, for a system run elsewhere to fill in: then it is predictions:FILE."""
+
+    def run(self) -> int:
+        if self.template is not None:
+            count = write_template(self.template, self.protocol, self.common.unseen())
+            Console(soft_wrap=True).print(f"Wrote {count} pairs, without poses, to {escape(str(self.template))}")
+            return 0
+        outcome = self.common.outcome(self.protocol, self.common.compared(pose_words(self.common.methods)))
+        return self.common.show(outcome, pose)
+
+
+@dataclass(frozen=True)
+class EvaluateSegmentation:
+    """How well do a linear probe's labels fit, stuff by class and every thing by itself (the paper's Table 2)?
+
+    Needs labelled scenes. Further methods: mask2former, mask2former+oracle, and predictions:FOLDER, with or without
+    +oracle: masks made elsewhere (docs/evaluation.md).
+    """
+
+    common: CommonOptions
+    protocol: Annotated[Segmentation, tyro.conf.arg(name="")] = SEGMENTATION
+
+    def run(self) -> int:
+        methods = self.common.compared(mask_words(self.common.methods))
+        outcome = self.common.outcome(self.protocol, methods)
+        pictures = self.common.pictures(segmentation_pictures, self.protocol, methods, outcome)
+        return self.common.show(outcome, segmentation_tables, pictures)
+
+
+@dataclass(frozen=True)
+class EvaluateLocalization:
+    """Where were the frames taken that a map was not made from?
+
+    The share placed to within 0.25 m and 2°, 0.5 m and 5°, 1 m and 10°, 5 m and 30°.
+    """
+
+    common: CommonOptions
+    protocol: Annotated[Localization, tyro.conf.arg(name="")] = LOCALIZATION
+
+    def run(self) -> int:
+        return self.common.show(self.common.outcome(self.protocol, self.common.compared()), localization)
+
+
+@dataclass(frozen=True)
+class EvaluateReuse:
+    """Does a landmark's embedding serve in other places too? Needs several scenes.
+
+    AP of the same class in another place (labelled scenes), and how many other places an embedding serves, against κ.
+    """
+
+    common: CommonOptions
+    protocol: Annotated[Reuse, tyro.conf.arg(name="")] = REUSE
+
+    def run(self) -> int:
+        methods, scenes = self.common.compared(), self.common.unseen()
+        outcome = run_together(self.protocol, methods, scenes, fresh=self.common.fresh, progress=True)
+        return self.common.show(outcome, reuse)
+
+
+@dataclass(frozen=True)
+class EvaluateAblate:
+    """Train a grid of settings and evaluate each on the same unseen places.
+
+    Trainings that are finished are not done again.
+    """
+
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
+    """Places to evaluate on, that neither trained nor chose a checkpoint."""
+    train: tuple[str, ...]
+    """Places to train on."""
+    val: tuple[str, ...]
+    """Places that choose each training's best checkpoint."""
+    vary: tuple[str, ...]
+    """What to vary: name=value,value for any setting of `locus train` (kappa, radii, tau, head, layer, ...)."""
+    out: Path
+    """The trainings' folders and the report are written here."""
+    base: tuple[str, ...] = ()
+    """What all trainings have in common, where it is not the default: name=value."""
+    protocol: Annotated[Retrieval, tyro.conf.arg(name="")] = RETRIEVAL
+    cache: Path | None = None
+    """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+
+    def run(self) -> int:
+        variants = ablation.grid(self.base, self.vary)
+        scenes = find_scenes(self.scenes)
+        outcome = ablation.ablate(
+            variants, self.protocol, scenes, self.train, self.val, self.out, cache=self.cache, progress=True
+        )
+        shown = Shown(ablation.tables(outcome, variants), ablation.figures(outcome, variants))
+        console = Console(soft_wrap=True, highlight=False)
+        for table in shown.tables:
+            console.print(rendered(table), markup=False)
+        console.print(f"Report: {escape(str(write_report(self.out, outcome, shown)))}")
+        return 1 if outcome.failures else 0
+
+
+Task = (
+    Annotated[EvaluateRetrieval, tyro.conf.subcommand("retrieval")]
+    | Annotated[EvaluateCorrespondence, tyro.conf.subcommand("correspondence")]
+    | Annotated[EvaluatePose, tyro.conf.subcommand("pose")]
+    | Annotated[EvaluateSegmentation, tyro.conf.subcommand("segmentation")]
+    | Annotated[EvaluateLocalization, tyro.conf.subcommand("localization")]
+    | Annotated[EvaluateReuse, tyro.conf.subcommand("reuse")]
+    | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]
+)
+
+
+def evaluate(task: Annotated[Task, tyro.conf.arg(name="")]) -> int:
+    """Make the paper's tables, for any set of methods, on any posed data.
+
+    Finished parts are kept and skipped when the command is run again. Exits with 1 if a scene could not be measured.
+    """
+    return task.run()

@@ -1,0 +1,31 @@
+"""The command `demo`."""
+
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+
+def demo(
+    out: Path | None = None, quick: tyro.conf.FlagCreatePairsOff[bool] = False, pretrained: str | None = None
+) -> int:
+    """Show what LoCUS does, from nothing: about ten minutes on two cores, no GPU.
+
+    Generates houses, trains on some, evaluates in others beside the untrained network, maps one, localizes images in
+    it, co-segments, and writes report.html. Run again, it takes up what is finished.
+
+    Args:
+        out: The folder for all of it. By default demo, or demo-quick with --quick.
+        quick: A small one, about two minutes: it shows how things go, not how good they get.
+        pretrained: Train nothing and use this model: a training run's folder or a model on the Hugging Face hub.
+    """
+    from locus.demo.plan import FULL, QUICK
+    from locus.demo.run import run
+
+    results = run(out or Path("demo-quick" if quick else "demo"), QUICK if quick else FULL, pretrained)
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(f"\nOpen [bold]{escape(str(results.folder.report))}[/bold] in a browser")
+    if results.view:
+        console.print(f"To walk through the house and click on things: [bold]{escape(results.view)}[/bold]")
+    return 0

@@ -1,0 +1,112 @@
+"""map, localize and retrieve, as typed."""
+
+import json
+
+import numpy as np
+import pytest
+import trimesh
+
+from locus.cli import main
+from tests.scenes import layouts, room
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A room, and its map by the classic features."""
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "room").mkdir()
+    layouts.nerfstudio(folder / "room", room.shots(16))
+    assert run("map", folder / "room", "--model", "classic", "--out", folder / "map", cache=folder) == 0
+    return folder
+
+
+def run(*words, cache=None):
+    more = [] if cache is None else ["--cache", str(cache / "cache")]
+    return main([*map(str, words), *more])
+
+
+def test_a_map_has_its_files(here):
+    stated = json.loads((here / "map/map.json").read_text())
+    assert stated["environments"] == ["room"]
+    cloud = trimesh.load(here / "map/landmarks.ply")
+    assert len(cloud.vertices) == stated["landmarks"] > 10
+
+
+def test_frames_of_the_map_are_found(here, capsys):
+    out, answers = here / "poses.txt", here / "answers.json"
+    code = run("localize", here / "room", "--map", here / "map", "--model", "classic", "--out", out, "--json", answers)
+    assert code == 0
+    said = capsys.readouterr().out
+    assert "found in the map" in said
+    assert "matches at the same image position" in said
+    errors = [answer["error"]["metres"] for answer in json.loads(answers.read_text()).values() if "error" in answer]
+    assert np.median(errors) < 0.2
+    assert len(np.loadtxt(out, ndmin=2)) == len(errors)
+
+
+def test_an_image_file_needs_no_scene(here, capsys):
+    image = next((here / "room/images").iterdir())
+    code = run("localize", image, "--map", here / "map", "--model", "classic", "--threshold", 0)
+    assert code in (0, 1)  # its camera is a guess
+    assert "The camera is a guess" in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_goes_on(here, tmp_path, capsys):
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    code = run("localize", tmp_path, "--map", here / "map", "--model", "classic")
+    assert code == 1
+    assert "could not be read" in capsys.readouterr().out
+
+
+def test_frames_of_the_same_name_in_two_scenes_are_all_localized(here, tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    layouts.nerfstudio(tmp_path / "other", room.shots(16))
+    answers = tmp_path / "answers.json"
+    words = ("localize", here / "room", tmp_path / "other", "--map", here / "map", "--model", "classic")
+    run(*words, "--json", answers)
+    assert len(json.loads(answers.read_text())) == 32
+
+
+def test_the_frame_itself_is_the_most_alike(here, capsys):
+    ranked = here / "ranked.json"
+    assert run("retrieve", f"{here / 'room'}:3", "--map", here / "map", "--model", "classic", "--json", ranked) == 0
+    rows = json.loads(ranked.read_text())
+    assert rows[0]["score"] >= rows[1]["score"]
+    assert len(capsys.readouterr().out.splitlines()) == 11
+
+
+def test_places_and_frames_are_added(here, tmp_path, capsys):
+    out = tmp_path / "map"
+    words = ("map", here / "room", "--model", "classic", "--out", out)
+    assert run(*words, "--frames", "::2", cache=here) == 0
+    assert run(*words, cache=here) == 2
+    assert "--add" in capsys.readouterr().err
+    assert run(*words, "--frames", "1::2", "--add", cache=here) == 0
+    assert "1 place, 16 frames" in capsys.readouterr().out
+    assert run(*words, "--frames", "1::2", "--add", cache=here) == 2
+    assert "in the map already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--frames", "30:"), "leaves none of the 16 frames"),
+        (("--frames", "3"), "frames are START:STOP"),
+        (("--frames", "::0"), "frames are START:STOP"),
+        (("--frames", "a:b"), "frames are START:STOP"),
+        (("--add",), "holds no map"),
+    ],
+)
+def test_words_that_make_no_map(here, tmp_path, capsys, words, sentence):
+    code = run("map", here / "room", "--model", "classic", "--out", tmp_path / "none", *words, cache=here)
+    assert code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_another_model_is_refused(here, tmp_path, capsys):
+    from tests.networks import save
+
+    save("dinov2", tmp_path / "network")
+    code = run("localize", here / "room", "--map", here / "map", "--model", tmp_path / "network")
+    assert code == 2
+    assert "build the map again" in capsys.readouterr().err
