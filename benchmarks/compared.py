@@ -44,7 +44,7 @@ def methods(arguments: argparse.Namespace) -> dict[str, LoCUS]:
             tokens = torch.from_numpy(np.asarray(cached.tokens[::every], np.float32))
             with torch.no_grad():
                 rows.append(untrained.head.embed(tokens, cached.grid).flatten(0, 1))
-        start_from_pca(untrained.head, torch.cat(rows), trained.dimension, whiten=whiten)
+        start_from_pca(untrained.head, torch.cat(rows), len(trained.radii), whiten=whiten)
         found[name] = untrained
     return found
 

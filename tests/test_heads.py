@@ -86,7 +86,7 @@ def test_a_head_started_from_pca_gives_whitened_components_at_every_scale(kind, 
     head = build(kind, backbone, 6, scales, blocks=1).eval()
     x = sequence(32, batch=20)
     embedded = head.embed(x, GRID).flatten(0, 1)
-    start_from_pca(head, embedded, 6)
+    start_from_pca(head, embedded, scales)
     given = head.project(embedded).unflatten(1, (scales, 6))
     referee = torch.from_numpy(PCA(6, whiten=True, svd_solver="full").fit_transform(embedded.double().numpy())).float()
     for scale in range(scales):
@@ -141,4 +141,4 @@ def test_a_backbone_without_blocks_has_no_blocks_head():
 
 def test_a_head_without_a_linear_map_cannot_start_from_pca(backbone):
     with pytest.raises(BackboneError, match="Identity has no linear map"):
-        start_from_pca(build("identity", backbone, 6, 1), torch.zeros(10, 32), 6)
+        start_from_pca(build("identity", backbone, 6, 1), torch.zeros(10, 32))

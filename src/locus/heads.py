@@ -173,15 +173,18 @@ def build(
 
 
 @torch.no_grad()
-def start_from_pca(head: nn.Module, embedded: Float[Tensor, "n d"], dimension: int, *, whiten: bool = True) -> None:
+def start_from_pca(head: nn.Module, embedded: Float[Tensor, "n d"], scales: int = 1, *, whiten: bool = True) -> None:
     """Set the last linear map to the (whitened) principal components of what comes into it, for every scale.
 
-    `embedded`: a sample of rows of `head.embed`.
+    `embedded`: a sample of rows of `head.embed`. Where a feature is longer than there are components, the rest of it
+    starts at zero.
     """
     project = getattr(head, "project", None)
     if not isinstance(project, nn.Linear):
         raise BackboneError(f"a head of type {type(head).__name__} has no linear map to start from PCA")
-    components = principal_components(embedded, dimension, whiten=whiten)
-    scales = project.out_features // dimension
-    project.weight.copy_(components.directions.repeat(scales, 1))
-    project.bias.copy_((-components.directions @ components.mean).repeat(scales))
+    dimension = project.out_features // scales
+    components = principal_components(embedded, min(dimension, *embedded.shape), whiten=whiten)
+    missing = dimension - len(components.directions)
+    directions = F.pad(components.directions, (0, 0, 0, missing))
+    project.weight.copy_(directions.repeat(scales, 1))
+    project.bias.copy_((-directions @ components.mean).repeat(scales))

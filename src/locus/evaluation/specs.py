@@ -114,7 +114,7 @@ def reduced(backbone: Backbone, reduction: Reduction | None, means: Means) -> Mo
     settings = replace(DEFAULT, resolution=means.resolution)
     places = environments(means.scenes, backbone, settings, means.cache, augment=False, progress=means.progress)
     rows = sample_rows(model, Sampler(places, settings), torch.device("cpu"))
-    start_from_pca(model.head, rows, dimension, whiten=reduction == "whitened")
+    start_from_pca(model.head, rows, whiten=reduction == "whitened")
     kind = "whitened PCA" if reduction == "whitened" else "PCA"
     return ModelMethod(f"{named} {kind}-{dimension}", model, means.cache)
 
