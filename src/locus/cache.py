@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -105,6 +106,38 @@ def cache_scene(
 
     Copy 0 is the scene as it is; each further one an augmented copy of its frames (`locus.augmentation`).
     """
+    key, place, fingerprint = _place(scene, backbone, resolution, copy, folder)
+    if not place.is_dir():
+        check_room(cache_bytes(scene, backbone, resolution), scene.name, folder)
+        _write(scene, backbone, resolution, copy, place, key, progress)
+    return _open(place, scene.name, fingerprint)
+
+
+def is_cached(scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None) -> bool:
+    """Whether a scene's cache, or that of a copy of it, is on disk."""
+    return _place(scene, backbone, resolution, copy, folder)[1].is_dir()
+
+
+def check_room(needed: int, what: str, folder: Path | None) -> None:
+    """Refuse caches that the disk would not hold."""
+    root = _root(folder)
+    root.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(root).free
+    if needed and needed + SPARE > free:
+        raise LocusError(
+            f"the cache of {what} needs {needed / 1e9:.1f} GB, but {root} has {free / 1e9:.1f} GB free "
+            "(1 GB is left over); free some, or name another folder with --cache"
+        )
+
+
+def _root(folder: Path | None) -> Path:
+    return folder if folder is not None else cache_folder() / "tokens"
+
+
+def _place(
+    scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None
+) -> tuple[dict[str, Any], Path, str]:
+    """All that a cache is made from, where it lies, and the hash that it is called by."""
     key = {
         "version": VERSION,
         "backbone": backbone.fingerprint,
@@ -113,22 +146,7 @@ def cache_scene(
         "scene": scene_fingerprint(scene),
     }
     fingerprint = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    root = folder if folder is not None else cache_folder() / "tokens"
-    place = root / f"{scene.name}-{fingerprint}"
-    if not place.is_dir():
-        needed, free = cache_bytes(scene, backbone, resolution), _free(root)
-        if needed + SPARE > free:
-            raise LocusError(
-                f"the cache of {scene.name} needs {needed / 1e9:.1f} GB, but {root} has {free / 1e9:.1f} GB free "
-                "(1 GB is left over); free some, or name another folder with --cache"
-            )
-        _write(scene, backbone, resolution, copy, place, key, progress)
-    return _open(place, scene.name, fingerprint)
-
-
-def _free(root: Path) -> int:
-    root.mkdir(parents=True, exist_ok=True)
-    return shutil.disk_usage(root).free
+    return key, _root(folder) / f"{scene.name}-{fingerprint}", fingerprint
 
 
 def _open(place: Path, name: str, fingerprint: str) -> CachedScene:

@@ -77,9 +77,20 @@ def test_landmarks_are_uniform_over_all_frames(places):
 
 
 def test_space_sampling_finds_few_landmarks_and_each_near_a_surface(places):
-    batch = Sampler(places, replace(SETTINGS, sampling="space")).batch(0)
-    assert 0 < len(batch.landmarks) <= SETTINGS.landmarks
-    assert len(set(batch.landmarks.tolist())) == len(batch.landmarks)
+    sampler = Sampler(places, replace(SETTINGS, sampling="space"))
+    drawn = [sampler.batch(step).landmarks.tolist() for step in range(20)]
+    assert all(len(set(landmarks)) == len(landmarks) for landmarks in drawn)
+    # As many points are drawn as patches would be, and most of them lie in the empty air.
+    from_patches = [len(Sampler(places, SETTINGS).batch(step).landmarks) for step in range(20)]
+    assert 0 < sum(map(len, drawn)) < 0.5 * sum(from_patches)
+
+
+def test_space_sampling_prefers_none_of_the_frames(places):
+    # All points are near enough to a patch, so more landmarks are found than wanted.
+    sampler = Sampler(places, replace(SETTINGS, sampling="space", radii=(1.0,), landmarks=10))
+    batches = [sampler.batch(step) for step in range(60)]
+    by_frame = sum(np.bincount(batch.frames[batch.landmarks], minlength=SETTINGS.frames) for batch in batches)
+    assert by_frame.min() > 0.3 * by_frame.max()
 
 
 def test_without_depth_there_is_no_landmark():

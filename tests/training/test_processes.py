@@ -19,17 +19,43 @@ from tests.training.launching import SETTINGS, begun, launch, weights
     "change", [{}, {"embedding": "mean", "radii": (0.3, 0.6)}, {"live": True}], ids=["patch", "mean", "live"]
 )
 def test_two_processes_equal_one(run, rooms, cache, tmp_path, change):
-    settings = replace(SETTINGS, steps=20, validate_every=10, checkpoint_every=10, token_noise=0.0, **change)
-    one = run(settings, out="one")
+    settings = replace(SETTINGS, steps=20, validate_every=1, checkpoint_every=10, token_noise=0.0, **change)
+    assert_equal(run(settings, out="one").metrics, shared(settings, 2, rooms, tmp_path / "two", cache))
+
+
+def test_processes_without_a_frame_of_a_place_or_of_the_batch_take_part(run, rooms, cache, tiny, tmp_path):
+    settings = replace(
+        SETTINGS,
+        backbone=str(tiny),
+        layer=1,
+        head="blocks",
+        blocks=1,
+        frames=4,
+        environments_per_batch=2,
+        steps=4,
+        validate_every=1,
+        learning_rate=1e-3,
+        token_noise=0.0,
+    )
+    assert_equal(run(settings, out="one").metrics, shared(settings, 5, rooms, tmp_path / "five", cache))
+
+
+def shared(settings, count, rooms, out, cache):
+    """The metrics of a run that several processes share."""
     workers = []
-    for rank in range(2):
-        place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    for rank in range(count):
+        place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1"}
         place["MASTER_PORT"] = str(20000 + os.getpid() % 20000)
-        workers.append(launch(settings, rooms, tmp_path / "two", cache, place))
+        workers.append(launch(settings, rooms, out, cache, place))
     for worker in workers:
         worker.join(240)
-    assert [worker.exitcode for worker in workers] == [0, 0]
-    for a, b in zip(one.metrics, read_metrics(tmp_path / "two" / METRICS), strict=True):
+    assert [worker.exitcode for worker in workers] == [0] * count
+    return read_metrics(out / METRICS)
+
+
+def assert_equal(one, several):
+    """The same loss at every step, and the same precision."""
+    for a, b in zip(one, several, strict=True):
         assert a.get("loss", 0) == pytest.approx(b.get("loss", 0), abs=1e-5)
         assert a["unseen"]["cross-view"] == pytest.approx(b["unseen"]["cross-view"], abs=1e-4)
 

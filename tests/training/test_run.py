@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from sklearn.decomposition import PCA
 
 from locus import backbones, load_scene
+from locus.errors import LocusError
 from locus.model import LoCUS
 from locus.training import PRESETS, TrainingError, loop, train
 from locus.training.checkpoints import LAST, METRICS, read_metrics
@@ -60,12 +62,17 @@ def test_every_head_trains_and_loads(run, tiny, tmp_path, head):
 
 
 @pytest.mark.parametrize("change", [{"sampling": "space"}, {"embedding": "mean"}, {"environments_per_batch": 2}])
-def test_other_ways_to_draw_and_embed_landmarks_train(run, change):
-    assert run(replace(SETTINGS, steps=2, **change)).finished
+def test_other_ways_to_draw_and_embed_landmarks_train(run, tmp_path, change):
+    assert run(replace(SETTINGS, steps=2), out="plain").finished
+    assert run(replace(SETTINGS, steps=2, **change), out="other").finished
+    assert any((weights(tmp_path / "plain")[name] != each).any() for name, each in weights(tmp_path / "other").items())
 
 
-def test_augmented_copies_are_drawn(run):
-    assert run(replace(SETTINGS, steps=2, copies=1)).finished
+def test_augmented_copies_are_drawn(run, tmp_path):
+    plain = replace(SETTINGS, steps=2, token_noise=0.0)
+    assert run(plain, out="plain").finished
+    assert run(replace(plain, copies=1), out="copies").finished
+    assert any((weights(tmp_path / "plain")[name] != each).any() for name, each in weights(tmp_path / "copies").items())
 
 
 def test_epochs_count_frames(run):
@@ -138,17 +145,24 @@ def test_one_scene_is_split_by_space(cache, tmp_path):
     backbone = backbones.load("classic")
     scene = load_scene(tmp_path / "room")
     (place,) = environments([scene], backbone, settings, cache, augment=False, progress=False)
-    part, kept = split_by_space(place)
-    assert sorted([*part.usable, *kept.usable]) == list(range(20))
-    centres = np.array([np.nanmedian(points.reshape(-1, 3), axis=0) for points in place.scenes[0].points])
-    along = PCA(1).fit_transform(centres)[:, 0]
-    a, b = along[part.usable], along[kept.usable]
-    assert a.max() < b.min() or b.max() < a.min()
+    points = place.scenes[0].points
+    longest = PCA(1).fit(points[np.isfinite(points).all(axis=-1)])
+    along, frames = [], np.arange(len(points))
+    for part in split_by_space(place):
+        rest = part.read(frames)[1]
+        assert set(np.flatnonzero(np.isfinite(rest).any(axis=(1, 2, 3)))) == set(part.usable)
+        along.append(longest.transform(rest[np.isfinite(rest).all(axis=-1)])[:, 0])
+    trained, kept = along
+    assert trained.max() <= kept.min() + 1e-4 or kept.max() <= trained.min() + 1e-4
+    assert len(trained) + len(kept) == np.isfinite(points).all(axis=-1).sum()
+    assert len(kept) / (len(trained) + len(kept)) == pytest.approx(0.25, abs=0.01)
 
 
-def test_too_few_frames_to_split_are_refused(run):
+def test_too_few_frames_to_split_are_refused(cache, tmp_path):
+    (tmp_path / "room").mkdir()
+    layouts.nerfstudio(tmp_path / "room", room.shots(3))
     with pytest.raises(TrainingError, match="too few to split"):
-        run(scenes=("first",), val=())
+        train([tmp_path / "room"], tmp_path / "run", SETTINGS, cache=cache)
 
 
 def test_several_scenes_need_named_validation_scenes(run):
@@ -271,6 +285,49 @@ def test_a_damaged_checkpoint_is_named(run, tmp_path):
     (tmp_path / "run" / LAST).write_bytes(b"PK")
     with pytest.raises(TrainingError, match=r"last\.pt cannot be read"):
         run(replace(SETTINGS, steps=1))
+
+
+@pytest.mark.parametrize("content", [b"", b"hello world" * 10, b"\x80\x02X" + bytes(range(256))])
+def test_what_is_no_checkpoint_is_named(run, tmp_path, content):
+    run(replace(SETTINGS, steps=1))
+    (tmp_path / "run" / LAST).write_bytes(content)
+    with pytest.raises(TrainingError, match="cannot be read"):
+        run()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"copies": -1},
+        {"seed": -1},
+        {"weight_decay": -1.0},
+        {"warmup": -1},
+        {"token_noise": -0.1},
+        {"epochs": 0},
+        {"clip": 0.0},
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(change):
+    with pytest.raises(TrainingError, match="must"):
+        replace(SETTINGS, **change)
+
+
+def test_a_feature_may_be_longer_than_a_token(run, tmp_path):
+    assert run(replace(SETTINGS, dimension=80, radii=(0.3, 0.6), steps=1)).finished
+    assert weights(tmp_path / "run")["project.weight"].shape == (160, 56)
+
+
+def test_a_link_to_a_training_scene_is_not_unseen(rooms, cache, tmp_path):
+    (tmp_path / "other").symlink_to(rooms / "first")
+    with pytest.raises(TrainingError, match="train on and to validate on"):
+        train([rooms / "first"], tmp_path / "run", SETTINGS, val=[tmp_path / "other"], cache=cache)
+
+
+def test_caches_that_the_disk_would_not_hold_together_are_refused_before_the_first(run, monkeypatch):
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr("locus.cache.shutil.disk_usage", lambda path: usage._replace(free=10**9 + 500_000))
+    with pytest.raises(LocusError, match=r"the cache of 3 scenes needs .* --cache"):
+        run(replace(SETTINGS, copies=40))
 
 
 def test_a_pickle_in_place_of_a_checkpoint_is_not_run(run, tmp_path):

@@ -36,9 +36,12 @@ def train_from(preset: str) -> Callable[..., int]:
             preset: The settings to start from: the best tried so far, or the paper's, or the authors' code's.
             cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
         """
+        from locus.ranks import share
         from locus.training import train as train_model
 
         summary = train_model(scenes, out, settings, val=val, cache=cache, progress=True)
+        if share()[0]:  # the first of several processes speaks for all
+            return 0 if summary.finished else 130
         best, first = summary.best, summary.metrics[0]
         table = Table("cross-view AP on unseen places", "", box=None, padding=(0, 2, 0, 0))
         for name, measured in first["baselines"].items():

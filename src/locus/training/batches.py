@@ -26,6 +26,22 @@ CANDIDATES = 2  # landmarks drawn for each one wanted: some are seen once only
 Sequences = Float[Tensor, "b tokens d"] | UInt8[Tensor, "b 3 h w"]
 
 
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a plane in the world: where `direction` leads at least `least` far."""
+
+    direction: Float[ndarray, " 3"]
+    least: float
+
+    @property
+    def other(self) -> "Side":
+        return Side(-self.direction, float(np.nextafter(-self.least, np.inf)))
+
+    def of(self, points: Float32[ndarray, "*rest 3"]) -> Float32[ndarray, "*rest 3"]:
+        """Points on this side; NaN in place of the others."""
+        return np.where((points @ self.direction >= self.least)[..., None], points, np.float32(np.nan))
+
+
 @dataclass(frozen=True)
 class Environment:
     """A place: a scene that is read live; or its cache, and the caches of its augmented copies."""
@@ -34,6 +50,8 @@ class Environment:
     """The scene as it is first."""
     usable: Int[ndarray, " k"]
     """Frames that may be drawn."""
+    side: Side | None = None
+    """The part of the place that is meant, if not all of it."""
 
     @property
     def name(self) -> str:
@@ -47,6 +65,12 @@ class Environment:
         self, frames: Int[ndarray, " k"], rng: np.random.Generator | None = None
     ) -> tuple[Sequences, Float32[ndarray, "k rows columns 3"]]:
         """Tokens (pixels, if live) and points of frames as they are; with `rng`, of a random copy of each."""
+        sequences, points = self._read(frames, rng)
+        return sequences, points if self.side is None else self.side.of(points)
+
+    def _read(
+        self, frames: Int[ndarray, " k"], rng: np.random.Generator | None
+    ) -> tuple[Sequences, Float32[ndarray, "k rows columns 3"]]:
         first = self.scenes[0]
         if isinstance(first, LiveScene):
             return first.read(frames, rng)
@@ -82,8 +106,8 @@ class Batch:
         """The part of one of several processes: every `count`-th frame, and the landmarks drawn from those."""
         sequences, first = [], 0
         for tokens, grid in self.sequences:
-            mine = [i for i in range(len(tokens)) if (first + i) % count == rank]
-            sequences.append((tokens[mine], grid))
+            if mine := [i for i in range(len(tokens)) if (first + i) % count == rank]:
+                sequences.append((tokens[mine], grid))
             first += len(tokens)
         rows = self.frames % count == rank
         number = rows.cumsum(0) - 1
@@ -157,7 +181,7 @@ def _near_points_in_space(
 
     drawn = rng.uniform(points.min(axis=0), points.max(axis=0), (count, 3))
     distance, nearest = KDTree(points).query(drawn, distance_upper_bound=radius)
-    return np.unique(patches[nearest[np.isfinite(distance)]])
+    return rng.permutation(np.unique(patches[nearest[np.isfinite(distance)]]))  # in no order: the first are taken
 
 
 class Sampler:

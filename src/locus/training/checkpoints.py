@@ -45,7 +45,7 @@ def save_state(state: State, path: Path) -> None:
 def load_state(path: Path) -> State:
     try:
         return State(**torch.load(path, map_location="cpu", weights_only=True))
-    except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, OSError) as error:
+    except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, KeyError, ValueError, OSError) as error:
         raise TrainingError(f"the checkpoint {path} cannot be read ({error}); delete it to begin again") from None
 
 

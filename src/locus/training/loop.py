@@ -90,7 +90,7 @@ class Trainer:
         for name, whiten in (("pca", False), ("whitened pca", True)) if self.processes.first else ():
             baselines[name] = self._measured(pca_features(self.model, rows, whiten))
         if self.settings.head != "paper":
-            start_from_pca(self.model.head, rows, min(self.settings.dimension, *rows.shape))
+            start_from_pca(self.model.head, rows, len(self.settings.radii))
         if self.processes.first:
             self._checkpoint(self._validate() | {"baselines": baselines})
 
@@ -199,6 +199,9 @@ class Trainer:
                 random = torch.randn(tokens.shape, generator=noise, device=self.device)
                 tokens = tokens + self.settings.token_noise * tokens.std() * random
             maps.append(self.model.head_features(tokens, grid).flatten(1, 3))
+        if not maps:  # fewer frames than processes; it takes part in the backward pass of all the same
+            shape = (len(self.settings.radii), 0, self.model.dimension)
+            return torch.zeros(shape, device=self.device, requires_grad=True)
         return torch.cat(maps, dim=1)
 
     def _ready(self, batches: Sequence[Batch]) -> list[Batch]:

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float32
 from numpy import ndarray
 
 from locus.backbones import Backbone
-from locus.cache import CachedScene, cache_bytes, cache_scene
+from locus.cache import CachedScene, cache_bytes, cache_scene, is_cached
 from locus.scenes import Scene, load_scene
-from locus.training.batches import Environment
+from locus.training.batches import Environment, Side
 from locus.training.live import LiveScene, look_at
 from locus.training.settings import Settings, TrainingError
 
-HELD_OUT = 0.25  # share of a single scene's extent kept for validation
+HELD_OUT = 0.25  # share of a single scene's patches kept for validation
+FEWEST = 4  # frames that must see either part of it
 
 
 def find_scenes(given: Sequence[str | Path]) -> list[Path]:
@@ -67,13 +68,20 @@ def environments(
                 for copy in range(1 + settings.copies if augment else 1)
             ]
         check(views[0], settings)
-        places.append(Environment(views, np.flatnonzero(_has_points(views[0]))))
+        places.append(Environment(views, np.flatnonzero(_has_points(views[0].points))))
     return places
 
 
-def estimate(scenes: Sequence[Scene], backbone: Backbone, settings: Settings, copies: int = 0) -> int:
-    """Bytes of cache that scenes and their copies take together."""
-    return sum((1 + copies) * cache_bytes(scene, backbone, settings.resolution) for scene in scenes)
+def estimate(
+    scenes: Sequence[Scene], backbone: Backbone, settings: Settings, folder: Path | None, copies: int = 0
+) -> tuple[int, int]:
+    """Bytes of cache that scenes and their copies take together, and of those the ones that are still to be made."""
+    total = missing = 0
+    for scene in scenes:
+        size = cache_bytes(scene, backbone, settings.resolution)
+        here = sum(is_cached(scene, backbone, settings.resolution, copy, folder) for copy in range(1 + copies))
+        total, missing = total + (1 + copies) * size, missing + (1 + copies - here) * size
+    return total, missing
 
 
 def check(scene: CachedScene | LiveScene, settings: Settings) -> None:
@@ -90,23 +98,25 @@ def check(scene: CachedScene | LiveScene, settings: Settings) -> None:
 
 
 def split_by_space(environment: Environment) -> tuple[Environment, Environment]:
-    """One place as two: frames that look at one end of it are kept for validation.
+    """One place as two, by a plane across its longest direction: what lies beyond it is kept for validation.
 
-    Neighbouring frames see the same things, so a split by time or at random would test on what was trained on. Frames
-    are ordered by where they look, along the place's longest direction.
+    Frames of one place see the same things, so a split of frames would test on what was trained on. It is the world
+    that is split: patches of one part have no point, so take no part, in the other.
     """
-    scene = environment.scenes[0]
-    centres = np.array([np.nanmedian(scene.points[i].reshape(-1, 3), axis=0) for i in environment.usable])
-    centred = centres - centres.mean(axis=0)
-    longest = np.linalg.svd(centred, full_matrices=False)[2][0]
-    order = environment.usable[np.argsort(centred @ longest)]
-    held_out = round(HELD_OUT * len(order))
-    if held_out < 4 or len(order) - held_out < 4:
-        raise TrainingError(f"{environment.name} has {len(order)} usable frames, too few to split; name --val scenes")
-    return Environment(environment.scenes, np.sort(order[:-held_out])), Environment(
-        environment.scenes, np.sort(order[-held_out:])
-    )
+    points = environment.scenes[0].points
+    known = points[np.isfinite(points).all(axis=-1)].astype(np.float64)
+    longest = np.linalg.eigh(np.cov(known.T))[1][:, -1]
+    beyond = Side(longest, float(np.quantile(known @ longest, 1 - HELD_OUT)))
+    parts = []
+    for side in (beyond.other, beyond):
+        seen = np.flatnonzero(_has_points(side.of(points)))
+        if len(seen) < FEWEST:
+            raise TrainingError(
+                f"{len(seen)} frames see a part of {environment.name}: too few to split; name --val scenes"
+            )
+        parts.append(Environment(environment.scenes, seen, side))
+    return parts[0], parts[1]
 
 
-def _has_points(scene: CachedScene | LiveScene) -> Bool[ndarray, " frames"]:
-    return np.any(np.isfinite(scene.points.reshape(len(scene.points), -1)), axis=1)
+def _has_points(points: Float32[ndarray, "frames rows columns 3"]) -> Bool[ndarray, " frames"]:
+    return np.any(np.isfinite(points.reshape(len(points), -1)), axis=1)

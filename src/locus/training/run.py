@@ -12,7 +12,7 @@ import torch
 from tensorboardX import SummaryWriter
 
 from locus import backbones
-from locus.cache import scene_fingerprint
+from locus.cache import check_room, scene_fingerprint
 from locus.model import LoCUS, this_device
 from locus.training.batches import Environment
 from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
@@ -71,7 +71,7 @@ def _train(
     processes: Processes,
 ) -> Summary:
     train_paths, val_paths = find_scenes(scenes), find_scenes(val)
-    both = set(train_paths) & set(val_paths)
+    both = {path.resolve() for path in train_paths} & {path.resolve() for path in val_paths}
     if both or not train_paths:
         what = f"{min(both)} is given to train on and to validate on" if both else "there is no scene to train on"
         raise TrainingError(f"{what}; see the scenes given, and --val")
@@ -91,8 +91,13 @@ def _train(
     if settings.live:
         watcher.say(f"no cache: {len(opened)} scenes are looked at once, then read as they are drawn")
     else:
-        size = estimate(trained, backbone, settings, copies=settings.copies) + estimate(kept, backbone, settings)
-        watcher.say(f"cache: {size / 1e9:.2f} GB for {len(opened)} scenes")
+        sizes = [
+            estimate(trained, backbone, settings, cache, settings.copies),
+            estimate(kept, backbone, settings, cache),
+        ]
+        size, missing = (sum(part) for part in zip(*sizes, strict=True))
+        watcher.say(f"cache: {size / 1e9:.2f} GB for {len(opened)} scenes, {missing / 1e9:.2f} GB of it to be made")
+        check_room(missing, f"{len(opened)} scenes", cache)
     if not processes.first:
         processes.wait()  # until the first has filled the cache
     places = environments(trained, backbone, settings, cache, augment=True, progress=watcher.shown)
@@ -130,8 +135,8 @@ def _split(
         raise TrainingError("name the scenes to validate on with --val; none of them is trained on")
     part, kept = split_by_space(places[0])
     watcher.say(
-        f"one scene: the {len(kept.usable)} frames that look at one end of it are kept for validation, "
-        f"{len(part.usable)} are trained on"
+        f"one scene: a quarter of it, at one end, is kept for validation ({len(kept.usable)} frames see some of it), "
+        f"the rest is trained on ({len(part.usable)} frames)"
     )
     return [part], [kept]
 
@@ -148,7 +153,8 @@ def _run(trainer: Trainer, out: Path, watcher: Watcher) -> Summary:
                 trainer.stop()
                 watcher.say(f"stopped at step {trainer.step} and saved; the same command goes on from here")
                 break
-    return Summary(out, rows, trainer.step >= trainer.settings.steps)
+    trainer.processes.wait()  # the first writes what the others read
+    return Summary(out, read_metrics(out / METRICS), trainer.step >= trainer.settings.steps)
 
 
 @contextmanager

@@ -77,6 +77,13 @@ class Settings:
         for name in ("frames", "environments_per_batch", "landmarks", "steps", "validate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise TrainingError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
+        for name in ("copies", "token_noise", "warmup", "weight_decay", "seed"):
+            if getattr(self, name) < 0:
+                raise TrainingError(f"{name.replace('_', ' ')} must not be negative, and is {getattr(self, name)}")
+        if self.epochs is not None and self.epochs < 1:
+            raise TrainingError(f"there must be at least 1 epoch, not {self.epochs}")
+        if not self.clip > 0:
+            raise TrainingError(f"the largest norm of the gradient must be positive, not {self.clip}")
         if self.frames < 2 * self.environments_per_batch:
             raise TrainingError(
                 f"{self.frames} frames of {self.environments_per_batch} places leave fewer than two frames a place"
