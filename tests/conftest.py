@@ -22,3 +22,16 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip(f"no real data in {REAL_DATA}; LOCUS_DATA names another folder")
     return REAL_DATA
+
+
+@pytest.fixture(scope="session")
+def focus_weights():
+    """Real weights, in the user's own store, so that they are downloaded once."""
+    from locus.backbones import focus
+    from locus.backbones.weights import locate
+    from locus.errors import WeightsError
+
+    try:
+        return locate(focus.NAME)
+    except WeightsError as error:
+        pytest.skip(str(error))

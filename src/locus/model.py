@@ -24,6 +24,7 @@ from locus.errors import LocusError
 from locus.files import atomic
 from locus.heads import Head, HeadKind, build
 from locus.hub import hub_answers
+from locus.shipped import MODELS
 
 __all__ = ["Head", "LoCUS", "ModelError", "load", "this_device"]
 
@@ -171,11 +172,11 @@ class LoCUS(
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> "LoCUS":
-        """A saved model: a folder (a training run's too) or a Hugging Face id.
+        """A saved model: one that comes with LoCUS (`locus-small`), a folder (a run's too), or a Hugging Face id.
 
         Its backbone is loaded by the name it was saved with; `backbone=` gives another place to find the same weights.
         """
-        name = str(pretrained_model_name_or_path)
+        name = str(MODELS.get(str(pretrained_model_name_or_path), pretrained_model_name_or_path))
         alone = not Path(name).is_dir() and not hub_answers()
         if alone:
             options["local_files_only"] = True  # it may have been fetched before
@@ -237,7 +238,7 @@ class LoCUS(
 
 
 def load(name: str, layer: int | None = None) -> LoCUS:
-    """A trained model (a run's folder, a Hugging Face id); or a backbone as it is, by name or by its folder."""
+    """A trained model, as of `from_pretrained`; or a backbone as it is, by name or by its folder."""
     config = Path(name) / CONFIG
     network = config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace")
     known = {"classic", *backbones.VARIANTS, *(variant.hub for variant in backbones.VARIANTS.values())}

@@ -1,4 +1,4 @@
-"""Tiny networks of each family, written and loaded once for all tests of a file; and the real weights there are."""
+"""Tiny networks of each family, written and loaded once for all tests of a file."""
 
 import shutil
 from functools import cache
@@ -8,7 +8,6 @@ import pytest
 
 from locus import backbones
 from locus.backbones import focus
-from locus.backbones.weights import Located, locate
 from locus.errors import WeightsError
 from tests import networks
 
@@ -40,15 +39,6 @@ def loaded(saved):
 def copied(saved, tmp_path):
     """A copy of a family's folder, to be spoiled."""
     return lambda family: shutil.copytree(saved(family)[0], tmp_path / family)
-
-
-@pytest.fixture(scope="session")
-def focus_weights() -> Located:
-    """Real weights, in the user's own store, so that they are downloaded once."""
-    try:
-        return locate(focus.NAME)
-    except WeightsError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

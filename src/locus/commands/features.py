@@ -8,11 +8,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.errors import LocusError
+from locus.shipped import DEFAULT
 
 
 def extract(
     inputs: Annotated[list[str], tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")],
-    model: str,
+    model: str = DEFAULT,
     out: Path = Path("features.h5"),
     layout: Literal["dense", "hloc"] = "dense",
     scale: int = 0,
@@ -29,7 +30,7 @@ def extract(
 
     Args:
         inputs: Image files, folders, patterns in quotes, videos, scenes.
-        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone to use as it is.
+        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         out: The file to write.
         layout: dense: maps of all scales; hloc: keypoints and descriptors of one scale, as hloc stores them.
         scale: The scale, counted from 0, that goes into hloc's layout.
@@ -74,6 +75,7 @@ def export(
     out: Path | None = None,
     hub: Path | None = None,
     size: tuple[int, int] | None = None,
+    half: tyro.conf.FlagCreatePairsOff[bool] = False,
     backbone: str | None = None,
 ) -> int:
     """Write a trained model for use elsewhere: an ONNX file, or a folder for the Hugging Face hub.
@@ -82,10 +84,11 @@ def export(
     what was learned and a page that says how to load it; `hf upload NAME FOLDER` publishes it.
 
     Args:
-        run: A training run's folder, or the name of a model on the Hugging Face hub.
+        run: A training run's folder, or the name of a model that comes with LoCUS or is on the Hugging Face hub.
         out: The ONNX file to write.
         hub: The folder to write.
         size: Width and height of the images the ONNX file takes. By default any.
+        half: Write the folder's weights in 16 bits: half the size.
         backbone: Where the backbone's weights are, if not where they were in training.
     """
     from locus.export import export_onnx
@@ -100,6 +103,6 @@ def export(
         takes = "any size in whole patches" if size is None else f"{size[0]}×{size[1]} pixels only"
         console.print(f"Wrote {escape(str(written))}: images of {takes}, any batch; the same numbers as torch")
     if hub is not None:
-        model.save_pretrained(hub)
+        (model.half() if half else model).save_pretrained(hub)
         console.print(f"Wrote {escape(str(hub))}: what was learned, and README.md, which says how to load it")
     return 0

@@ -12,6 +12,7 @@ from locus.errors import LocusError
 from locus.files import atomic
 from locus.geometry import pose_error
 from locus.progress import track
+from locus.shipped import DEFAULT
 
 if TYPE_CHECKING:  # they take seconds to import, which --help need not
     from locus.commands.views import View
@@ -20,8 +21,8 @@ if TYPE_CHECKING:  # they take seconds to import, which --help need not
 
 def map_scenes(
     scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
-    model: str,
     out: Path,
+    model: str = DEFAULT,
     add: tyro.conf.FlagCreatePairsOff[bool] = False,
     most: int | None = None,
     frames: str = ":",
@@ -34,7 +35,7 @@ def map_scenes(
 
     Args:
         scenes: Folders of scenes, globs, or .txt files that list folders.
-        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone to use as it is.
+        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         out: The map's folder.
         add: Add to the map that is there: a scene named as one of its places brings that place further frames.
         most: Landmarks at most, of each place and scale; the best are kept. By default all that are a radius apart.
@@ -76,7 +77,7 @@ def map_scenes(
 def localize(
     images: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="IMAGE...")],
     map: Path,
-    model: str,
+    model: str = DEFAULT,
     rgb: tyro.conf.FlagCreatePairsOff[bool] = False,
     camera: tuple[float, float, float, float] | None = None,
     fov: float = 60.0,
@@ -180,7 +181,7 @@ def _sentence(location: "Location", answer: dict[str, Any]) -> str:
 def retrieve(
     image: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="IMAGE")],
     map: Path,
-    model: str,
+    model: str = DEFAULT,
     count: int = 10,
     json: Path | None = None,
 ) -> int:

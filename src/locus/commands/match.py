@@ -16,6 +16,7 @@ from locus.commands.views import View, open_view
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.geometry import invert, pose_error
+from locus.shipped import DEFAULT
 
 if TYPE_CHECKING:  # they take a second to import, which --help need not
     from locus.tasks.matching import Matches
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # they take a second to import, which --help need not
 def match(
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")],
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")],
-    model: str,
+    model: str = DEFAULT,
     rule: Literal["mutual", "paper"] = "mutual",
     solver: Literal["poselib", "opencv", "3d-3d"] | None = None,
     camera: tuple[float, float, float, float] | None = None,
@@ -44,7 +45,7 @@ def match(
     Args:
         a: The first image.
         b: The second image.
-        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone to use as it is.
+        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         rule: mutual: each the other's nearest, placed finer than a patch; paper: by score and continuity, the top 100.
         solver: 3d-3d aligns points and needs depth for both; poselib and opencv need none. By default 3d-3d if it can.
         camera: fx fy cx cy of image files, in pixels; the centre of the top-left pixel is (0.5, 0.5).

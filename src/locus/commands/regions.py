@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from locus.commands.scenes import SceneOptions
 from locus.errors import LocusError
+from locus.shipped import DEFAULT
 
 
 def cosegment(
@@ -16,7 +17,7 @@ def cosegment(
     x: Annotated[float, tyro.conf.Positional],
     y: Annotated[float, tyro.conf.Positional],
     scene: SceneOptions,
-    model: str,
+    model: str = DEFAULT,
     threshold: float | None = None,
     scale: int = 0,
     views: int = 11,
@@ -34,7 +35,7 @@ def cosegment(
         x: The pixel, from the image's left edge.
         y: The pixel, from the image's top.
         scene: The scene.
-        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone.
+        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         threshold: How like (cosine) a pixel must be. By default 0.75, best for spots of the model's radius; about 0.6
             is better for whole objects (docs/segment.md).
         scale: Which of the model's scales, counted from 0.
@@ -83,7 +84,7 @@ def cosegment(
 def find(
     image: Annotated[str, tyro.conf.Positional],
     others: Annotated[list[str], tyro.conf.Positional, tyro.conf.arg(metavar="OTHERS")],
-    model: str,
+    model: str = DEFAULT,
     box: tuple[float, float, float, float] | None = None,
     mask: Path | None = None,
     threshold: float | None = None,
@@ -102,7 +103,7 @@ def find(
     Args:
         image: An image file, or the name of one of the others, such as a frame of the scene.
         others: A scene; or image files, folders, patterns in quotes, videos.
-        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone.
+        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         box: Left, top, right and bottom of the thing, in pixels.
         mask: Instead of a box, a PNG of the image's size that is not 0 where the thing is.
         threshold: How like one of the thing's patches (cosine) a pixel must be to be part of what is found. By default

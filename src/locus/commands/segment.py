@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.errors import LocusError
+from locus.shipped import DEFAULT
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,10 @@ class FitProbe:
 
     scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
     """Folders of labelled scenes, globs, or .txt files that list folders."""
-    model: str
-    """A training run's folder, a model on the Hugging Face hub, or the name of a backbone."""
     out: Path
     """The probe, a .safetensors file."""
+    model: str = DEFAULT
+    """One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name."""
     objects: tyro.conf.FlagCreatePairsOff[bool] = False
     """Tell single objects of one scene apart, as the paper does: stuff by its class, each thing by itself."""
     scale: int = 0

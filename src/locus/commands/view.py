@@ -7,11 +7,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.commands.scenes import SceneOptions
+from locus.shipped import DEFAULT
 
 
 def view(
     scene: SceneOptions,
-    model: str,
+    model: str = DEFAULT,
     map: Path | None = None,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -24,7 +25,7 @@ def view(
 
     Args:
         scene: The scene.
-        model: A training run's folder, a model on the Hugging Face hub, or the name of a backbone to use as it is.
+        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         map: The scene's map, as `locus map` writes it. By default one is built from nine frames in ten, and not kept.
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
