@@ -68,7 +68,7 @@ def _split(count: int, split: str) -> tuple[range, range]:
 
 def _queries(world: LandmarkMap, seen: SceneFeatures) -> np.ndarray:
     """Errors with and without depth, and what else is said of each query."""
-    tree = KDTree(world.landmarks.position)
+    tree = KDTree(world.landmarks.position[world.landmarks.scale == 0])
     rows = []
     for row in range(len(seen)):
         frame, features = seen.frame(row), seen.features[:, row]
