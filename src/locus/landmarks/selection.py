@@ -9,12 +9,12 @@ from numpy import ndarray
 from scipy.spatial import KDTree
 from torch import Tensor
 
-from locus.objective import retrieval_sets, smooth_ap
+from locus.objective.sets import squared_distances, squared_radii
 from locus.progress import track
 
-PAIRS_AT_ONCE = 2**22
-FEW = 64  # positives a landmark up to which the definition is faster than the curves
+PAIRS_AT_ONCE = 2**20
 BELOW = 20  # sigma(-20) is 2e-9
+BINS = 8  # a tau: so fine that over three of them the sigmoid is a cubic to 1e-6
 
 
 def candidates(points: Float[ndarray, "n 3"], radius: float, most: int) -> Int[ndarray, " m"]:
@@ -61,36 +61,50 @@ def landmark_scores(
 
     0 for a candidate that no other frame shows.
     """
-    positions, of_frame = torch.from_numpy(np.ascontiguousarray(points)), torch.from_numpy(frames)
-    environment = torch.zeros(len(points), dtype=torch.int64)
+    positions, of_frame = torch.from_numpy(points), torch.from_numpy(frames)
+    by_axis = positions.T.contiguous()
+    inner, outer = squared_radii(radius, kappa, 1, positions)
     tiles = torch.from_numpy(landmarks).split(max(1, PAIRS_AT_ONCE // max(1, len(points))))
     values = []
     for tile in track(tiles, f"landmarks of {radius:g} m", len(tiles), progress):
-        positive, universe = retrieval_sets(positions, environment, of_frame, tile, radius, kappa, True)
-        scores = features @ features[tile].T
-        few = positive.sum() <= FEW * len(tile)
-        values.append((_smooth_ap_of_few if few else smooth_ap)(scores, positive, universe, tau))
-    return torch.cat(values).double().numpy() if values else np.zeros(0)
+        # The sets of `retrieval_sets`, a row a landmark, so that each one's scores lie together.
+        squared = squared_distances(by_axis[:, tile], by_axis)
+        squared.masked_fill_(of_frame[tile, None] == of_frame, math.inf)
+        scores = (features[tile] @ features.T).masked_fill_(squared > outer, -math.inf)
+        rankings = zip(scores.numpy(), (squared <= inner).numpy(), strict=True)
+        values += [_smooth_ap(row, positive, tau) for row, positive in rankings]
+    return np.array(values, np.float64)
 
 
-def _smooth_ap_of_few(
-    scores: Float[Tensor, "n m"], positive: Bool[Tensor, "n m"], universe: Bool[Tensor, "n m"], tau: float
-) -> Float[Tensor, " m"]:
-    """`smooth_ap` by its definition, which is faster than curves where a landmark has few positives.
+def _smooth_ap(scores: Float[ndarray, " n"], positive: Bool[ndarray, " n"], tau: float) -> float:
+    """Smooth-AP_j (eq. 3) of one landmark, whose scores are -inf outside its universe; 0 without a positive.
 
-    A patch that scores far below a positive takes no part in its rank.
+    A patch counts in a rank by its score alone. So scores are put on a grid first, and then a rank takes as many
+    sigmoids as the grid has points, however many patches there are.
     """
-    values = torch.zeros(scores.shape[1])
-    rows = scores.masked_fill(~universe, -math.inf).T.contiguous().numpy()
-    for landmark, (ranked, own) in enumerate(zip(rows, positive.T.contiguous().numpy(), strict=True)):
-        if own.any():
-            # Sorted, because a sum's last digits depend on its order, and that of the frames is not to count.
-            found = torch.from_numpy(np.sort(ranked[own]))
-            near = torch.from_numpy(np.sort(ranked[ranked > float(found[0]) - BELOW * tau]))
-            # A pair is not ranked against itself, which sigma(0) stands for in both sums.
-            among = 0.5 + torch.sigmoid((found - found[:, None]) / tau).sum(dim=1)
-            values[landmark] = (among / (0.5 + torch.sigmoid((near - found[:, None]) / tau).sum(dim=1))).mean()
-    return values
+    # Sorted, because a mean's last digits depend on its order, and that of the frames is not to count.
+    found = np.sort(scores[np.flatnonzero(positive)])
+    if not len(found):
+        return 0.0
+    lowest = found[0] - BELOW * tau  # what scores less takes no part in the rank of any positive
+    ranked = scores[scores > lowest]
+    width = tau / BINS
+    bins = int((ranked.max() - lowest) / width) + 1
+
+    def on_grid(values: Float[ndarray, " k"]) -> Float[ndarray, " points"]:
+        """Each is shared by the four points around it so that sums of cubics stay what they are."""
+        place = (values - lowest) / width
+        node = place.astype(np.int64)
+        way = place - node  # from the second of the points towards the third
+        a, b = way * (way - 1), (way + 1) * (way - 2)
+        shares = a * (2 - way) / 6, b * (way - 1) / 2, -b * way / 2, a * (way + 1) / 6
+        return np.sum([np.bincount(node + point, share, bins + 3) for point, share in enumerate(shares)], axis=0)
+
+    grid = lowest + np.arange(-1, bins + 2, dtype=np.float32) * width
+    above = torch.sigmoid(torch.from_numpy((grid - found[:, None]) / tau))  # (positives, points)
+    # A pair is not ranked against itself, which sigma(0) stands for in both ranks.
+    among, of_all = (0.5 + above @ torch.from_numpy(on_grid(each)).float() for each in (found, ranked))
+    return float((among / of_all).mean())
 
 
 def spread(
