@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo demo-quick test test-all lint format clean
+.PHONY: demo demo-quick test test-all lint format docs clean
 
 # One pip call, so that the constraints hold for every package at once and torch's CPU build is taken where offered.
 $(VENV)/.demo: $(INPUTS)
@@ -39,5 +39,14 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The pages of docs/ as a site, in a small environment of its own: they need nothing of LoCUS.
+$(VENV)-docs/.docs: $(INPUTS)
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.5"
+	@touch $@
+
+docs: $(VENV)-docs/.docs
+	$(VENV)-docs/bin/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-docs site .pytest_cache .ruff_cache .hypothesis

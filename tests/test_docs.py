@@ -1,22 +1,136 @@
-"""Every Python block of the README runs, and every link inside the repository leads somewhere."""
+"""The README and the docs are true: commands parse, quoted messages are the code's, links lead somewhere."""
 
+import ast
+import functools
+import io
 import re
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+import tyro
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+from locus import cli
+from tests.pages import DOCS, FENCED, ROOT, indented_blocks, name_of
 
-
-def test_the_readmes_example_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 1
-    exec(compile(blocks[0], "README.md", "exec"), {})
-    assert re.search(r"1920 patches, V-Smooth-AP 0\.\d+", capsys.readouterr().out)
+# What stands for something else in a command.
+MEANT = {"TASK": "retrieval", "X": "1", "Y": "1", "...": ""}
+ACTIONS = ("eval", "segment", "weights")  # commands with sub-commands
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def commands(page: Path) -> Iterator[tuple[str, bool]]:
+    """Command lines of `locus` on a page; and whether they are whole, or parts named in a sentence."""
+    blocks = "\n".join(indented_blocks(page)).replace("\\\n", " ")
+    for line in re.findall(r"(?:^|-m |; do |; )(locus [a-z][^;#\n]*)", blocks, re.MULTILINE):
+        yield line, " ..." not in line
+    for line in re.findall(r"`(locus [a-z][^`]*)`", FENCED.sub("", page.read_text(encoding="utf-8"))):
+        yield line, False
+
+
+def words_of(line: str) -> list[str]:
+    """The arguments a command line means: optional ones are given, and SCENE... is one scene."""
+    plain = re.sub(r"\$\w+", "0", re.sub(r"\[(--[^\]]*)\]", r"\1", line))
+    words = [word.removesuffix("...") or word for word in shlex.split(plain)[1:]]
+    return [meant for word in words if (meant := MEANT.get(word, word))]
+
+
+@functools.cache
+def command(verb: str) -> Callable[..., int]:
+    """What takes the arguments that a command takes, and does nothing."""
+    made = {"train": lambda: cli.train_from("default"), "eval": cli.evaluate_tasks}
+    real = made[verb]() if verb in made else cli.COMMANDS[verb]
+    return functools.wraps(real)(lambda *arguments, **options: 0)
+
+
+def parsed(verb: str, arguments: list[str]) -> tuple[int | str | None, str]:
+    """The exit code of the real parser, 0 if it likes the arguments, and what it prints."""
+    with io.StringIO() as printed, redirect_stdout(printed), redirect_stderr(printed):
+        try:
+            code = tyro.cli(command(verb), prog=f"locus {verb}", args=arguments)
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, printed.getvalue()
+
+
+@functools.cache
+def options_of(*words: str) -> set[str]:
+    code, printed = parsed(words[0], [*words[1:], "--help"])
+    assert not code, f"there is no locus {' '.join(words)}"
+    return set(re.findall(r"--[a-z0-9-]+", printed))
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
+def test_every_command_is_one_that_locus_takes(page):
+    for line, whole in commands(page):
+        verb, *arguments = words_of(line)
+        assert verb in cli.COMMANDS, f"{name_of(page)}: {line}"
+        if whole:
+            code, printed = parsed(verb, arguments)
+            assert not code, f"{name_of(page)}: {line}\n{printed}"
+        else:
+            action = arguments[:1] if verb in ACTIONS else []
+            given = {word for word in arguments if word.startswith("--") and word != "--help"}
+            assert given <= options_of(verb, *action), f"{name_of(page)}: {line}"
+
+
+def test_a_command_that_locus_does_not_take_is_noticed():
+    told = {
+        "locus map SCENE --model RUN --out MAP": True,
+        "locus map SCENE --model RUN --out MAP --depth-scale 1000": False,
+        "locus map SCENE --model RUN": False,
+        "locus eval TASK SCENE... --methods METHOD... [--fit SCENE...]": True,
+        "locus eval taste SCENE --methods METHOD": False,
+    }
+    for line, taken in told.items():
+        verb, *arguments = words_of(line)
+        assert (parsed(verb, arguments)[0] == 0) == taken, line
+    assert "--depth-scale" in options_of("inspect")
+    assert "--depth-scale" not in options_of("train")
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
+def test_every_benchmark_named_is_there_and_has_the_options_given(page):
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for file, arguments in re.findall(r"python (benchmarks/\w+\.py)([^`#|\n]*)", text):
+        assert (ROOT / file).is_file(), f"{name_of(page)} names {file}"
+        source = (ROOT / file).read_text() + (ROOT / "benchmarks" / "compared.py").read_text()
+        for option in re.findall(r"--([a-z0-9-]+)", arguments):
+            assert re.search(rf'"--{option}"|\b{option.replace("-", "_")}: ', source), f"{file} has no --{option}"
+
+
+def messages() -> list[str]:
+    """Every string of the code, with … for what is filled in."""
+    found = []
+    for file in (ROOT / "src" / "locus").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return found
+
+
+def test_messages_that_the_troubleshooting_page_quotes_are_in_the_code():
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
+    assert len(quoted) > 40
+    known = messages()
+    unknown = []
+    for message in quoted:
+        pieces = [re.escape(piece) for word in message.split("…") if (piece := word.strip(" ()"))]
+        if not any(map(re.compile(".*".join(pieces), re.DOTALL).search, known)):
+            unknown.append(message)
+    assert not unknown, "no message of the code reads so"
+
+
+@pytest.mark.parametrize("page", [*DOCS, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_in_the_sites_menu():
+    menu = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(menu) == sorted(name_of(page) for page in DOCS if page.name != "README.md")

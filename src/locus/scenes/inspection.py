@@ -82,8 +82,8 @@ class Inspection:
         if diagnosis.repair is not None and diagnosis.repaired is not None:
             return (
                 f"Not sound as read: only {share} of the pixels carried between frames land on the surface seen there. "
-                f"With {self.options} it is {diagnosis.repaired.consistency:.0%}: add that to every command that "
-                "loads this scene."
+                f"With {self.options} it is {diagnosis.repaired.consistency:.0%}: write it so once, with "
+                f"`locus convert SCENE {self.options} --out FOLDER`, and use that."
             )
         if not diagnosis.conclusive:
             return (

@@ -3,7 +3,7 @@
     detect(path) -> bool                  from file names alone, quickly
     read(path, allow_outside) -> Scene    opens no image; raises SceneError where the files make no sense
 
-CONTRIBUTING.md shows how to add one.
+docs/extend.md shows how to add one.
 """
 
 from types import ModuleType

@@ -1,0 +1,170 @@
+"""Every block of Python in the README and the docs runs."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import locus
+from tests import networks
+from tests.pages import DOCS, ROOT, indented_blocks, name_of, python_blocks
+from tests.scenes import layouts, room
+
+PYTHON = re.compile(r"import \w|from [\w.]+ import |\w+ = (locus\.|[A-Z]\w+\()")  # how a block of Python begins
+
+# Blocks that are not run: page, what the block begins with, why.
+NOT_RUN = {
+    ("backbones.md", "model = locus.LoCUS.from_authors("): "needs the authors' file; tests/test_authors.py writes such",
+}
+
+
+def run(page: Path, names: dict[str, Any], replaced: tuple[str, str] = ("", "")) -> dict[str, Any]:
+    """Run the blocks of a page, in order and in one module."""
+    for number, block in enumerate(python_blocks(page)):
+        if not any(name_of(page) == of and block.startswith(begin) for of, begin in NOT_RUN):
+            text = block.replace(*replaced) if replaced[0] else block
+            exec(compile(text, f"{page.name}, block {number}", "exec"), names)
+    return names
+
+
+def test_the_readmes_example_runs(capsys):
+    run(ROOT / "README.md", {})
+    assert re.search(r"1920 patches, V-Smooth-AP 0\.\d+", capsys.readouterr().out)
+
+
+def test_the_example_of_generated_houses_runs():
+    assert run(ROOT / "docs" / "houses.md", {})["frame"].depth.max() > 1
+
+
+def python_page(folder: Path) -> dict[str, Any]:
+    """What docs/python.md leaves behind: two houses, a run, a map."""
+    told = run(ROOT / "docs" / "python.md", {})
+    assert told["inspection"].sound
+    assert told["summary"].finished
+    assert len(told["world"]) > 0
+    assert told["location"].here or told["location"].reason
+    assert told["found"][0].score >= told["found"][-1].score
+    assert not told["outcome"].failures
+    assert (folder / "report" / "report.html").is_file()
+    return told | {"folders": [folder / house for house in told["folders"]], "run": folder / "run"}
+
+
+def backbones_page(told: dict[str, Any], folder: Path) -> None:
+    config = transformers.Dinov2Config(**networks.DEEP | {"num_hidden_layers": 12}, image_size=56, patch_size=14)
+    transformers.Dinov2Model(config).save_pretrained(folder / "tiny")
+    images = torch.zeros(1, 3, 56, 70, dtype=torch.uint8)
+    names = run(
+        ROOT / "docs" / "backbones.md",
+        {"images": images, "image": told["frame"].image},
+        ('"dinov2-small"', repr(str(folder / "tiny"))),
+    )
+    assert names["features"].shape[0] == 2
+    assert names["model"].radii == (0.2, 0.8)
+
+
+def data_page(told: dict[str, Any], folder: Path) -> None:
+    shutil.copytree(told["folders"][0], folder / "path" / "to" / "scene")
+    assert len(run(ROOT / "docs" / "data.md", {})["scene"]) == 12
+
+
+def extend_page(told: dict[str, Any], folder: Path) -> None:
+    names = run(ROOT / "docs" / "extend.md", {"house": told["folders"][1]})
+    assert np.array_equal(names["scene"][0].depth, np.full((48, 64), 2, np.float32))
+    assert names["features"].shape == (1, 3, 4, 3)
+    assert [part.method for part in names["outcome"].parts] == ["height", "ground truth"]
+
+
+def maps_page(told: dict[str, Any], folder: Path) -> None:
+    shutil.copytree(told["folders"][0], folder / "flat")
+    shutil.copytree(told["run"], folder / "runs" / "houses")
+    query = told["query"]
+    names = run(ROOT / "docs" / "maps.md", {"image": query.image, "camera": query.camera})
+    assert names["location"].here or names["location"].reason
+    assert len(locus.LandmarkMap.load("maps/flat")) == len(names["world"])
+
+
+def matching_page(told: dict[str, Any], folder: Path) -> None:
+    names = {"model": told["model"]}
+    for letter, frame in {"a": told["a"], "b": told["b"]}.items():
+        names[f"image_{letter}"] = cv2.resize(frame.image, (640, 480))
+        names[f"depth_{letter}"] = cv2.resize(frame.depth, (640, 480), interpolation=cv2.INTER_NEAREST)
+        names[f"camera_{letter}"] = frame.camera.resized(640, 480)
+    run(ROOT / "docs" / "matching.md", names)
+    assert names["pose"].solver == "3d-3d"
+
+
+def objective_page(told: dict[str, Any], folder: Path) -> None:
+    names = {name: told[name] for name in ("positions", "frames", "landmarks")} | {"torch": torch}
+    features = told["seen"].features[0].flatten(0, 2).clone().requires_grad_()
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=0, world_size=1)
+    try:
+        run(ROOT / "docs" / "objective.md", names | {"features": features, "environments": told["places"]})
+    finally:
+        torch.distributed.destroy_process_group()
+    assert features.grad is not None
+    assert features.grad.abs().max() > 0
+
+
+def iphone_page(told: dict[str, Any], folder: Path) -> None:
+    """Depth named as the images are, and a file that does not say so."""
+    shutil.copytree(told["folders"][0], folder / "flat")
+    layouts.edit(folder / "flat", lambda content: [each.pop("depth_file_path") for each in content["frames"]])
+    with pytest.raises(locus.errors.LocusError, match="depth_file_path"):
+        locus.load_scene("flat")[0].depth  # noqa: B018  read for its error
+    run(ROOT / "docs" / "capture" / "iphone.md", {})
+    assert np.array_equal(locus.load_scene("flat")[0].depth, told["frame"].depth)
+
+
+def realsense_page(told: dict[str, Any], folder: Path) -> None:
+    (folder / "walk").mkdir()
+    layouts.tum(folder / "walk", room.shots(4))
+    (folder / "walk" / "calibration.txt").write_text("60 60 32 24\n")
+    listed = {name: (folder / "walk" / name).read_text().split()[3:] for name in ("rgb.txt", "depth.txt")}
+    for name in listed:
+        (folder / "walk" / name).unlink()
+    run(ROOT / "docs" / "capture" / "realsense.md", {})
+    assert {name: (folder / "walk" / name).read_text().split() for name in listed} == listed  # but for a comment
+    assert len(locus.load_scene("walk")) == 4
+
+
+# Pages whose blocks need something that docs/python.md made.
+GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
+    "backbones.md": backbones_page,
+    "capture/iphone.md": iphone_page,
+    "capture/realsense.md": realsense_page,
+    "data.md": data_page,
+    "extend.md": extend_page,
+    "maps.md": maps_page,
+    "matching.md": matching_page,
+    "objective.md": objective_page,
+}
+
+
+def test_the_python_page_runs_and_so_do_those_that_go_on_from_it(tmp_path, monkeypatch):
+    """One test, because what the first page makes takes most of the time."""
+    monkeypatch.setenv("LOCUS_CACHE", str(tmp_path / "cache"))
+    for page in ("python.md", *GO_ON):
+        folder = tmp_path / page
+        folder.mkdir(parents=True)
+        monkeypatch.chdir(folder)
+        if page == "python.md":
+            told = python_page(folder)
+        else:
+            GO_ON[page](told, folder)
+
+
+def test_no_block_of_python_is_left_out():
+    with_blocks = {name_of(page) for page in DOCS if python_blocks(page)}
+    assert with_blocks == {*GO_ON, "README.md", "houses.md", "python.md"}
+    for page in DOCS:
+        for block in indented_blocks(page):
+            assert not PYTHON.match(block), f"{name_of(page)}: fence this with ```python, so that it is run: {block}"
+    for page, begin in NOT_RUN:
+        assert any(block.startswith(begin) for block in python_blocks(ROOT / "docs" / page)), f"{page}: {begin}"
