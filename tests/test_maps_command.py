@@ -73,12 +73,15 @@ def test_frames_of_the_same_name_in_two_scenes_are_all_localized(here, tmp_path,
 def test_the_frame_itself_is_the_most_alike(here, capsys):
     ranked = here / "ranked.json"
     assert run("retrieve", f"{here / 'room'}:3", "--map", here / "map", "--model", "classic", "--json", ranked) == 0
-    rows = json.loads(ranked.read_text())
+    answer = json.loads(ranked.read_text())
+    rows = answer["frames"]
     assert rows[0]["frame"] == "000003"
     assert rows[1]["frame"] in ("000002", "000004")  # before and after it on the walk
     scores = [row["score"] for row in rows]
     assert scores == sorted(scores, reverse=True)
-    assert len(capsys.readouterr().out.splitlines()) == 11
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 12
+    assert lines[10] == f"{answer['at the same image position']:.0%} of matches at the same image position"
 
 
 def test_places_and_frames_are_added(here, tmp_path, capsys):
