@@ -3,8 +3,9 @@
 import errno
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 
@@ -26,6 +27,16 @@ def atomic(path: Path) -> Generator[Path, None, None]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def clear_leftovers(paths: Iterable[Path]) -> None:
+    """Remove what `atomic` left beside files when a program was killed while it wrote them.
+
+    Another program that writes one of them at this moment would lose its file, and say so.
+    """
+    for path in paths:
+        for leftover in path.parent.glob(f".{escape(path.name)}.????????"):  # as mkstemp names them
+            leftover.unlink(missing_ok=True)
 
 
 def _umask() -> int:

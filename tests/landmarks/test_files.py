@@ -1,6 +1,10 @@
 """Maps on disk: whole, or the one before, or one clear sentence."""
 
+import itertools
 import json
+import multiprocessing
+import signal
+import time
 from dataclasses import fields
 
 import numpy as np
@@ -15,6 +19,8 @@ from locus.landmarks import LandmarkMap, MapError, files
 from locus.landmarks.arrays import Frames, Landmarks
 from tests.landmarks import places
 from tests.scenes import room
+
+FILES = ["landmarks.ply", "map.json", "map.safetensors"]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,7 @@ def assert_equal(a, b):
 
 def test_a_map_comes_back_as_it_was(world, tmp_path):
     folder = world.save(tmp_path / "deep" / "map")
-    assert sorted(path.name for path in folder.iterdir()) == ["landmarks.ply", "map.json", "map.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == FILES
     again = LandmarkMap.load(folder)
     assert_equal(again, world)
     assert_equal(LandmarkMap.load(folder / files.ARRAYS), world)
@@ -77,7 +83,33 @@ def test_a_program_that_dies_while_saving_leaves_a_whole_map(small, world, tmp_p
     with pytest.raises(KeyboardInterrupt):
         small.save(folder)
     assert_equal(LandmarkMap.load(folder), world if dies_in == "arrays" else small)
-    assert sorted(path.name for path in folder.iterdir()) == ["landmarks.ply", "map.json", "map.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+
+
+def save_for_ever(maps, folder, started):
+    for world in itertools.cycle(maps):
+        world.save(folder)
+        started.set()
+
+
+def test_a_program_that_is_killed_while_saving_leaves_one_of_the_maps(small, world, tmp_path):
+    maps = {len(each): each for each in (small, world)}
+    context = multiprocessing.get_context("fork")  # torch is not imported again by each
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        started = context.Event()
+        process = context.Process(target=save_for_ever, args=(maps.values(), tmp_path, started), daemon=True)
+        process.start()
+        assert started.wait(60)
+        time.sleep(random.uniform(0, 0.1))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        again = LandmarkMap.load(tmp_path)
+        assert_equal(again, maps[len(again)])
+    (tmp_path / f".{files.ARRAYS}.a1b2c3d4").touch()  # in case that no kill came while a file was written
+    again.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
 
 
 def test_there_is_no_map(tmp_path):

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist, pdist
 
 from locus.landmarks import LandmarkMap, MapError, merge
+from locus.landmarks.arrays import take
 from locus.landmarks.observations import patches
 from locus.scenes import LabelClass
 from tests.landmarks import places
@@ -112,7 +114,7 @@ def test_two_classes_of_one_name_are_one(model, seen):
     several = LandmarkMap.build(model, replace(seen, scene=replace(seen.scene, classes=classes)), most=50)
     assert several.classes == ("wall", "chair", "table")
     assert (several.landmarks.votes.sum(axis=1) == several.landmarks.patches).all()
-    assert merge([several, several]).landmarks.votes.sum() == several.landmarks.votes.sum()
+    assert merge([several, other_room(model)]).place(0).landmarks.votes.sum() == several.landmarks.votes.sum()
 
 
 def test_scales_have_their_own_landmarks():
@@ -198,16 +200,48 @@ def test_maps_of_one_world_are_merged_where_they_meet(model, seen):
     assert pdist(both.landmarks.position.astype(float)).min() >= RADIUS - 1e-6
     assert both.sightings.shape == (16, len(both))
     assert both.frame_names == (*halves[0].frame_names, *halves[1].frame_names)
-    kept = KDTree(both.landmarks.position)
-    for half in halves:  # what is gone had a better one near
-        away, nearest = kept.query(half.landmarks.position)
-        gone = away > 1e-6
-        close = kept.query_ball_point(half.landmarks.position[gone], RADIUS)
-        best = np.array([both.landmarks.worth[rows].max() for rows in close])
-        assert (best >= half.landmarks.worth[gone] - 1e-4).all()
-        stays = np.flatnonzero(~gone)
-        frames = [both.frame_names.index(name) for name in half.frame_names]
-        assert np.array_equal(both.sightings[frames][:, nearest[stays]].toarray(), half.sightings[:, stays].toarray())
+    for half in halves:  # what is gone has another near
+        assert KDTree(both.landmarks.position).query(half.landmarks.position)[0].max() < 1.5 * RADIUS
+    shown = [each.sightings.sum(axis=1) for each in halves]
+    assert np.array_equal(both.sightings.sum(axis=1), np.concatenate(shown))  # none is lost
+    of = patches(seen)
+    near = cdist(both.landmarks.position.astype(float), of.point.astype(float)) <= RADIUS
+    views = np.array([len(np.unique(of.frame[row])) for row in near])
+    assert np.median(np.abs(both.landmarks.views - views)) <= 1
+    assert (both.landmarks.votes.sum(axis=1) == both.landmarks.patches).all()
+
+
+def test_merged_maps_know_nearly_what_a_map_of_all_frames_knows(model, seen, world):
+    both = merge([LandmarkMap.build(model, part(seen, range(start, 16, 2))) for start in (0, 1)])
+    assert len(both) > 0.75 * len(world)
+    assert both.landmarks.views.mean() > 0.9 * world.landmarks.views.mean()
+    assert both.landmarks.patches.mean() > 0.9 * world.landmarks.patches.mean()
+    # Perfect features: a landmark's mean is that of the spot where it says it is.
+    there = places.perfect(both.landmarks.position).numpy()
+    assert (both.landmarks.embedding * there).sum(axis=1).min() > 0.9
+
+
+def test_what_two_landmarks_became_is_the_mean_of_both(model, world):
+    """By hand: two landmarks 10 cm apart, 3 patches in two frames and 1 patch in one of them."""
+    two = replace(
+        take(world.landmarks, np.array([0, 0])),
+        position=np.array([[0, 0, 0], [0.1, 0, 0]], np.float32),
+        score=np.array([0.9, 0.5], np.float32),
+        patches=np.array([3, 1], np.int32),
+        views=np.array([2, 1], np.int32),
+        colour=np.array([[40, 0, 0], [80, 0, 0]], np.float32),
+    )
+    seen = csr_matrix(np.array([[2, 0], [1, 1]], np.int32))
+    close = replace(
+        world, landmarks=two, sightings=seen, frames=take(world.frames, np.arange(2)), frame_names=("a", "b")
+    )
+    one = merge([close])
+    assert one.landmarks.position == pytest.approx(np.array([[0.025, 0, 0]]))
+    assert one.landmarks.colour == pytest.approx(np.array([[50, 0, 0]]))
+    assert one.landmarks.score == pytest.approx([0.9])
+    assert one.landmarks.patches == [4]
+    assert one.landmarks.views == [2]
+    assert one.sightings.toarray().tolist() == [[2], [2]]
 
 
 def other_room(model, name="hall", world=1, classes=None):
@@ -252,5 +286,7 @@ def test_what_cannot_be_merged_is_refused(model, world):
     with pytest.raises(MapError, match="no maps"):
         merge([])
     other = other_room(places.model(seed=1))
+    with pytest.raises(MapError, match="16 of the frames are in the map already, 000000 for one"):
+        merge([world, world])
     with pytest.raises(MapError, match="room and of hall were made with different models"):
         merge([world, other])

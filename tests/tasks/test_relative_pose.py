@@ -116,6 +116,29 @@ def test_after_a_pure_rotation_the_direction_is_said_to_be_unknown(solver):
     assert "same image position" not in found.reason
 
 
+@pytest.mark.parametrize("solver", ["poselib", "opencv"])
+@pytest.mark.parametrize("count", [5, 6, 7, 8, 9])
+def test_a_few_matches_of_a_pure_rotation_name_no_direction(solver, count):
+    rotation = turned(12, (0.1, 1, 0), (0, 0, 0))
+    for seed in range(10):
+        matches, _ = seen(cloud(count, seed), rotation, seed=seed)
+        found = relative_pose(matches, WIDE, WIDE, solver=solver, seed=seed)
+        assert not found.direction_known
+        assert (found.b_from_a is not None) == (count >= 8)
+        if found.b_from_a is not None:
+            assert pose_error(found.b_from_a, rotation)[1] < 0.1
+
+
+@pytest.mark.parametrize(("count", "known"), [(7, False), (8, True)])
+def test_eight_exact_matches_of_a_motion_are_enough(count, known):
+    found = relative_pose(seen(cloud(count), MOTION)[0], WIDE, WIDE)
+    assert found.direction_known == known
+    if known:
+        assert direction_error(found.b_from_a, MOTION) < 0.1
+    else:
+        assert found.reason == "7 of 7 matches agree on a motion; to tell it from a rotation takes 8"
+
+
 def test_depth_tells_a_pure_rotation():
     rotation = turned(12, (0.1, 1, 0), (0, 0, 0))
     points = cloud()

@@ -214,9 +214,11 @@ def retrieve(
     ]
     for row in rows:
         console.print(escape(f"{row['score']:.3f}  {row['place']}  {row['frame']}"))
+    console.print(f"{ranking.stuck:.0%} of matches at the same image position")
     if json is not None:
+        answer = {"at the same image position": round(ranking.stuck, 4), "frames": rows}
         with atomic(json) as file:
-            file.write_text(jsonlib.dumps(rows, indent=1) + "\n")
+            file.write_text(jsonlib.dumps(answer, indent=1) + "\n")
         console.print(escape(f"Wrote {json}"))
     return 0
 

@@ -1,7 +1,7 @@
 """A map's folder: `map.safetensors` (all of it), `map.json` (what is in it, to read), `landmarks.ply` (to look at).
 
 The safetensors file carries its own copy of the JSON, so that it is whole by itself: a program that is killed while
-saving leaves the map before it, never half of each.
+saving leaves the map before it, never half of each. What it had written of the new one goes when a map is saved again.
 """
 
 import json
@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix
 
 from locus.errors import LocusError
-from locus.files import atomic
+from locus.files import atomic, clear_leftovers
 from locus.landmarks.arrays import Frames, Landmarks
 from locus.landmarks.map import LandmarkMap, MapError
 
@@ -62,6 +62,7 @@ def save(world: LandmarkMap, folder: Path) -> Path:
         "frame names": world.frame_names,
         "provenance": world.provenance,
     }
+    clear_leftovers(folder / name for name in (ARRAYS, HEADER, POINTS))
     with atomic(folder / ARRAYS) as file:
         save_file(arrays, file, {"header": json.dumps(header)})
     with atomic(folder / HEADER) as file:

@@ -114,9 +114,7 @@ class LandmarkMap:
         place = self.environment(environment)
         seen = _features(model, scene, cache, progress)
         names = tuple(seen.scene.sources[index].name for index in seen.indices)
-        here = {name for name, of in zip(self.frame_names, self.frames.environment, strict=True) if of == place}
-        if twice := sorted(here.intersection(names)):
-            raise MapError(f"{len(twice)} of the frames are in the map already, {twice[0]} for one")
+        self.check_new(place, names)
         classes = tuple(dict.fromkeys([*self.classes, *(label.name for label in seen.scene.classes)]))
         found = _with_columns(patches(seen, progress), seen.scene, classes)
         if not len(found.row):
@@ -159,6 +157,12 @@ class LandmarkMap:
                 f"the map was made with {self.provenance.get('model', 'a model')} ({self.model}), but the model is "
                 f"{model.name} ({model.fingerprint}): their features mean different things; build the map again"
             )
+
+    def check_new(self, place: int, names: Sequence[str]) -> None:
+        """Refuse frames of a place that the map has already: what they show would count twice."""
+        here = {name for name, of in zip(self.frame_names, self.frames.environment, strict=True) if of == place}
+        if twice := sorted(here.intersection(names)):
+            raise MapError(f"{len(twice)} of the frames are in the map already, {twice[0]} for one")
 
     def environment(self, name: str | None) -> int:
         """The number of a place of the map, of the only one if no name is given."""

@@ -13,7 +13,6 @@ from locus.geometry import Camera, align, pose_error
 ITERATIONS = (1000, 20_000)  # of RANSAC, least and most
 EXPLAINED = 0.9  # share of the inliers that a simpler motion (a rotation, a plane's) must explain to be the answer
 ROUNDS = 3  # of fitting a rotation to the rays that follow it
-FEWEST = 8  # inliers that can tell a simpler motion from a general one
 SAME = 3.0  # degrees between two rotations or two directions that are called the same
 
 Found = tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]]
@@ -108,7 +107,7 @@ class Rays:
             both = [np.concatenate([rays[following], -rays[following]]) for rays in (a, b)]
             b_from_a[:3, :3] = align(*both)[:3, :3]
             following = np.linalg.norm(a @ b_from_a[:3, :3].T - b, axis=1) <= tolerance
-            if following.sum() < max(FEWEST, EXPLAINED * inliers.sum()):
+            if following.sum() < EXPLAINED * inliers.sum():
                 return None
         return b_from_a, following
 
@@ -119,8 +118,6 @@ class Rays:
 
         Only one that has them before both cameras, and is not the same as `b_from_a`.
         """
-        if inliers.sum() < FEWEST:
-            return None
         a, b = (rays[inliers, :2] for rays in (self.a, self.b))
         homography, mask = cv2.findHomography(a, b, cv2.RANSAC, tolerance)
         if homography is None or mask.mean() < EXPLAINED:

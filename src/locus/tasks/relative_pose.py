@@ -20,6 +20,7 @@ Solver = Literal["poselib", "opencv", "3d-3d"]
 EPIPOLAR = 0.25  # patches that an inlier may lie off its epipolar line
 METRES = 0.15  # that an inlier may lie off in 3D
 LINE = 0.3  # times the threshold: points that spread less than this to either side are on a line
+FEWEST = 8  # matches that must agree to tell a general motion from a rotation or a plane's, without depth
 SLACK = 3  # times the epipolar threshold: off a simpler motion's prediction in two directions, not across a line
 # Inliers that make a rotation right (to 15°) as often as not, and how fast that grows: docs/matching.md.
 EVIDENCE = {"poselib": (45, 3), "opencv": (45, 3), "3d-3d": (8, 4)}
@@ -148,6 +149,10 @@ def _from_pixels(
     agreeing = int(inliers.sum())
     if by_chance(count, agreeing, 5, min(1.0, chance), solutions=10):
         return refuse(reason=f"{agreeing} of {counted(count)} agree on a motion, no more than chance gives")
+    if agreeing < FEWEST:
+        return refuse(
+            reason=f"{agreeing} of {counted(count)} agree on a motion; to tell it from a rotation takes {FEWEST}"
+        )
     answer = partial(RelativePose, b_from_a, inliers, solver, _confidence(solver, agreeing))
     if rotation is not None:
         reason = "a rotation alone explains the matches: the direction of the translation is not known"

@@ -1,5 +1,6 @@
 """Which frames of a map show what an image shows? Images as bags of landmarks: one number for each that they show."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.sparse import csr_matrix, diags
 from torch import Tensor
 
 from locus.landmarks import LandmarkMap
+from locus.tasks.localization import LandmarkMatches, match_landmarks
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,25 +21,33 @@ class Ranking:
     """Rows of the map's frames."""
     score: Float[ndarray, " k"]
     """Cosine of the two bags, 0 to 1."""
+    stuck: float
+    """Share of the image's matches, of all scales, that are where their landmark was in the map's images."""
 
 
 def rank_frames(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], k: int = 10) -> Ranking:
     """The k frames of a map, of all its places, that show most of what an image shows."""
-    likeness = np.asarray((frame_descriptors(world) @ image_descriptor(world, features).T).todense())[:, 0]
+    rows, columns = features.shape[1:3]
+    matches = [match_landmarks(world, of_scale, (columns, rows), scale) for scale, of_scale in enumerate(features)]
+    likeness = np.asarray((frame_descriptors(world) @ image_descriptor(world, matches).T).todense())[:, 0]
     best = np.argsort(-likeness, kind="stable")[:k]
-    return Ranking(best, likeness[best])
+    unmoved = np.concatenate([of_scale.unmoved for of_scale in matches])
+    return Ranking(best, likeness[best], float(unmoved.mean()) if len(unmoved) else 0.0)
 
 
-def image_descriptor(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"]) -> csr_matrix:
+def image_descriptor(world: LandmarkMap, matches: Sequence[LandmarkMatches]) -> csr_matrix:
     """An image as a bag of landmarks: each patch counts for the landmark most like it, as far as that is above chance.
 
     One row of unit length, a column for each landmark of the map, weighed as those of `frame_descriptors`.
+
+    Args:
+        world: The map.
+        matches: Of the image's patches at each scale.
     """
     weights = np.zeros(len(world))
-    for scale, of_scale in enumerate(features):
-        likeness, landmark = world.search(of_scale.flatten(0, 1), 1, scale)
+    for scale, of_scale in enumerate(matches):
         chance = float(world.frames.chance[:, scale].mean())
-        np.add.at(weights, landmark.ravel(), np.maximum(0.0, likeness.ravel() - chance))
+        np.add.at(weights, of_scale.landmark, np.maximum(0.0, of_scale.likeness - chance))
     return _weighed(world, csr_matrix(weights[None]))
 
 

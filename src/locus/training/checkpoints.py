@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from locus.files import atomic
+from locus.files import atomic, clear_leftovers
 from locus.model import CONFIG, WEIGHTS
 from locus.training.settings import Settings, TrainingError
 
@@ -63,7 +63,7 @@ def provenance(settings: Settings, head: nn.Module, sources: Mapping[str, Any]) 
 def begin(folder: Path, described: dict[str, Any]) -> None:
     """Make the run's folder, or take up the run in it; another run's folder is refused."""
     folder.mkdir(parents=True, exist_ok=True)
-    clear_leftovers(folder)
+    clear_leftovers(folder / name for name in (SETTINGS, METRICS, LAST, BEST, CURVES, CONFIG, WEIGHTS))
     file = folder / SETTINGS
     if file.is_file():
         check_same(folder, _told(file), described)
@@ -84,14 +84,6 @@ def _told(file: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         pass
     raise TrainingError(f"{file} is damaged; remove {file.parent} to begin again, or name a new folder")
-
-
-def clear_leftovers(folder: Path) -> None:
-    """Half-written files of a run that was killed while it wrote them (see `locus.files.atomic`)."""
-    for name in (SETTINGS, METRICS, LAST, BEST, CURVES, CONFIG, WEIGHTS):
-        file = folder / name
-        for leftover in file.parent.glob(f".{file.name}.????????"):
-            leftover.unlink()
 
 
 def last_state(folder: Path) -> State | None:
