@@ -75,7 +75,11 @@ def fginn(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, 
 
 
 class PairMatcher(Matcher):
-    """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints."""
+    """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints.
+
+    Of EfficientLoFTR, as transformers 5 has it, the cell of 8 pixels is trusted and the place within it is not: its fine
+    stage takes the two windows of a match from two lists of different order.
+    """
 
     def __init__(self, kind: Literal["lightglue", "loftr"], weights: str | Path | None = None) -> None:
         self.label = {"lightglue": "SuperPoint + LightGlue", "loftr": "EfficientLoFTR"}[kind]
@@ -93,8 +97,8 @@ class PairMatcher(Matcher):
         output = self.network(torch.stack([prepared(image) for image in images])[None])
         partner, score = output.matches[0, 0], output.matching_scores[0, 0]
         found = (partner > -1).nonzero()[:, 0]
-        # LightGlue names the other image's keypoint; LoFTR lists both in one order.
-        other = partner[found].long() if self.kind == "lightglue" else found
+        # Each row says where in the other one its partner stands; LoFTR's rows are in the order of the other's cells.
+        other = partner[found].long()
         pixels = _pixels(output.keypoints[0, 0][found], images[0]), _pixels(output.keypoints[0, 1][other], images[1])
         return pixel_matches(place, a, b, *pixels, score[found].double().numpy())
 
