@@ -103,7 +103,7 @@ class RelativePoses:
         error = error_of(estimated, pair.b_from_a, scale_from_truth=self.scale == "truth")
         errors = None if estimated is None else [error.metres, error.degrees, error.direction]
         names = [place.frame(pair.a).name, place.frame(pair.b).name]
-        return {"frames": names, "overlap": pair.overlap, "errors": errors}
+        return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 
 
 def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) -> int:
@@ -148,10 +148,22 @@ def tables(outcome: Outcome) -> list[Table]:
         "t: between camera B's true and estimated place.",
         "A pair without a pose is wrong in medians, shares and AUC, and left out of means; 'no pose' is their share.",
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of pairs.",
+        *_unfound(outcome),
         NOTE,
     ]
     main = Table("Relative pose", [*metres, *degrees], [*rows, *reference_rows(RELATIVE_POSE)], notes)
     return [main, _by_auc(outcome), _by_overlap(outcome)]
+
+
+def _unfound(outcome: Outcome) -> list[str]:
+    """How many of a file's pairs are of none of the scenes."""
+    file = outcome.benchmark.pairs_file
+    if file is None:
+        return []
+    found = {pair["line"] for part in outcome.parts for pair in part.measured["pairs"]}
+    named = read_pairs(file)
+    lost = [pair for line, pair in enumerate(named) if line not in found]
+    return [f"{len(lost)} of {len(named)} pairs of {file} are of no scene here, the first {lost[0]}."] if lost else []
 
 
 def _by_auc(outcome: Outcome) -> Table:
