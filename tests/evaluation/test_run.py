@@ -37,11 +37,13 @@ def test_finished_parts_are_skipped_and_done_again_if_wanted(rooms, tmp_path):
     assert method.asked == 6
 
 
-def test_a_damaged_part_is_measured_again(rooms, tmp_path):
+@pytest.mark.parametrize("damaged", ["{half", "{}", "[]"])
+def test_a_damaged_part_is_measured_again_with_a_word(rooms, tmp_path, damaged):
     method, scenes = Counting(), {"unseen": [rooms / "first"]}
     first = run(PROTOCOL, [method], scenes, folder=tmp_path)
-    next(tmp_path.rglob("*.json")).write_text("{half")
-    assert run(PROTOCOL, [method], scenes, folder=tmp_path).parts == first.parts
+    next(tmp_path.rglob("*.json")).write_text(damaged)
+    with pytest.warns(UserWarning, match="is damaged; its part is measured again"):
+        assert run(PROTOCOL, [method], scenes, folder=tmp_path).parts == first.parts
     assert method.asked == 2
 
 

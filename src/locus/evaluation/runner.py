@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,7 +16,7 @@ from locus.files import atomic, cache_folder
 from locus.progress import track
 from locus.scenes import Scene, load_scene
 
-VERSION = 1
+VERSION = 2
 
 
 @runtime_checkable
@@ -110,11 +111,7 @@ def run(
             continue
         finished = folder / benchmark.name / f"{_key(benchmark, method, place.scene, place.grid)}.json"
         try:
-            measured = None if fresh else _read(finished)
-            if measured is None:
-                measured = benchmark.measure(method, place.place)
-                with atomic(finished) as file:
-                    file.write_text(json.dumps(measured))
+            measured = _kept(finished, fresh, lambda: benchmark.measure(method, place.place))
         except LocusError as error:
             failures[f"{method.label} on {place.scene.name}"] = str(error)
             continue
@@ -142,11 +139,9 @@ def run_together(
         keys = [_key(benchmark, method, place.scene, place.grid) for place in places]
         finished = folder / benchmark.name / f"{hashlib.sha256(' '.join(keys).encode()).hexdigest()[:24]}.json"
         try:
-            measured = None if fresh else _read(finished)
-            if measured is None:
-                measured = benchmark.measure_together(method, [place.place for place in places])
-                with atomic(finished) as file:
-                    file.write_text(json.dumps(measured))
+            measured = _kept(
+                finished, fresh, lambda: benchmark.measure_together(method, [place.place for place in places])
+            )
         except LocusError as error:
             failures[method.label] = str(error)
             continue
@@ -197,9 +192,14 @@ def _content(value: Any) -> Any:
     return hashlib.sha256(value.read_bytes()).hexdigest() if value.is_file() else str(value)
 
 
-def _read(finished: Path) -> dict[str, Any] | None:
-    """A part measured before; one that cannot be read is measured again."""
-    try:
-        return json.loads(finished.read_text())
-    except (FileNotFoundError, ValueError):
-        return None
+def _kept(finished: Path, fresh: bool, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A part measured before, if it is there whole; else it is measured, and kept."""
+    if not fresh and finished.is_file():
+        try:
+            return json.loads(finished.read_text())["measured"]
+        except (ValueError, KeyError, TypeError):
+            warnings.warn(f"{finished} is damaged; its part is measured again", stacklevel=2)
+    measured = measure()
+    with atomic(finished) as file:
+        file.write_text(json.dumps({"measured": measured}))
+    return measured
