@@ -5,6 +5,7 @@ import json
 import pytest
 
 from locus.cli import main
+from locus.errors import LocusError
 from locus.evaluation import runner
 from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.retrieval import Retrieval
@@ -54,6 +55,12 @@ def test_a_failed_scene_does_not_lose_the_others(rooms, tmp_path):
     )
     assert [part.method for part in outcome.parts] == ["ground truth", "random"]
     assert list(outcome.failures) == [str(tmp_path / "nowhere")]
+
+
+def test_two_scenes_of_one_name_are_refused(rooms, tmp_path):
+    (tmp_path / "first").symlink_to(rooms / "first")
+    with pytest.raises(LocusError, match="have the same name; rename one"):
+        run(PROTOCOL, [Chance()], {"unseen": [rooms / "first", tmp_path / "first"]}, folder=tmp_path / "kept")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +16,7 @@ from locus.evaluation.place import Place, first_size, open_place
 from locus.files import atomic, cache_folder
 from locus.progress import track
 from locus.scenes import Scene, load_scene
+from locus.training.places import open_scenes
 
 VERSION = 2
 
@@ -96,6 +98,8 @@ def run(
         folder: Where finished parts are kept. By default in LoCUS's cache folder.
         fresh: Measure again what is finished.
     """
+    for paths in scenes.values():
+        _refuse_namesakes(paths)
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = folder or cache_folder() / "evaluation"
     parts: list[Part] = []
@@ -129,6 +133,7 @@ def run_together(
     progress: bool = False,
 ) -> Outcome:
     """Measure every method on all scenes at once (`measure_together`); scenes that fail are told and left out."""
+    _refuse_namesakes(scenes)
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = folder or cache_folder() / "evaluation"
     attempts = {str(path): _attempted(path, usable) for path in scenes}
@@ -177,6 +182,16 @@ def _attempted(path: Path, methods: Sequence[Competitor]) -> Opened | LocusError
         return opened(path, methods)
     except LocusError as error:
         return error
+
+
+def _refuse_namesakes(paths: Sequence[Path]) -> None:
+    """Two scenes of one name would be taken for one place; one that cannot be opened is told when its turn comes."""
+    sound = []
+    for path in paths:
+        with suppress(LocusError):
+            load_scene(path)
+            sound.append(path)
+    open_scenes(sound)
 
 
 def _key(benchmark: Any, method: Competitor, scene: Scene, grid: tuple[int, int] | None) -> str:
