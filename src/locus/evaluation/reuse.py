@@ -58,7 +58,18 @@ class Reuse:
             "scenes": [place.scene.name for place in places],
         }
 
+    def check(self, place: Place) -> None:
+        """Refuse a place without landmarks, which could say nothing."""
+        if not len(self._patches(place)[1].landmarks):
+            raise EvaluationError(f"{place.scene.name}: no spot is seen in two frames within {self.radius:g} m")
+
     def _drawn(self, method: Method, place: Place) -> "Drawn":
+        rows, patches = self._patches(place)
+        features = method.features(place, self.radius)[torch.from_numpy(rows)].flatten(0, 2)
+        return Drawn(patches, features, _classes(place, rows))
+
+    def _patches(self, place: Place) -> tuple[Int[np.ndarray, " k"], Patches]:
+        """The frames (rows of the place) that are looked at, and their patches."""
         rng = np.random.default_rng([self.seed, zlib.crc32(place.scene.name.encode())])
         usable = np.flatnonzero(place.known.reshape(len(place), -1).any(axis=1))
         rows = draw_frames(place.overlap, usable, rng, self.frames)
@@ -66,9 +77,7 @@ class Reuse:
         frames = torch.arange(len(rows)).repeat_interleave(place.grid[0] * place.grid[1])
         alone = torch.zeros_like(frames)
         settings = replace(DEFAULT, radii=(self.radius,), landmarks=self.landmarks)
-        landmarks = draw_landmarks(positions, alone, frames, settings, rng)
-        features = method.features(place, self.radius)[torch.from_numpy(rows)].flatten(0, 2)
-        return Drawn(Patches(positions, alone, frames, landmarks), features, _classes(place, rows))
+        return rows, Patches(positions, alone, frames, draw_landmarks(positions, alone, frames, settings, rng))
 
     def _landmarks(self, drawn: Sequence["Drawn"], home: int) -> dict[str, Any]:
         """Of the landmarks of one place: class AP elsewhere, and how many other places each serves, for every κ."""

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -117,7 +118,8 @@ def run(
         try:
             measured = _kept(finished, fresh, lambda: benchmark.measure(method, place.place))
         except LocusError as error:
-            failures[f"{method.label} on {place.scene.name}"] = str(error)
+            # What is wrong with the scene itself is told once.
+            failures[str(path) if error is place.error else f"{method.label} on {place.scene.name}"] = str(error)
             continue
         parts.append(Part(method.label, place.scene.name, group, measured))
     return Outcome(benchmark, methods, parts, failures)
@@ -136,10 +138,14 @@ def run_together(
     _refuse_namesakes(scenes)
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = folder or cache_folder() / "evaluation"
-    attempts = {str(path): _attempted(path, usable) for path in scenes}
-    failures = {path: str(error) for path, error in attempts.items() if isinstance(error, LocusError)}
-    places = [place for place in attempts.values() if isinstance(place, Opened)]
-    parts = []
+    places, parts, failures = [], [], {}
+    for path in scenes:
+        try:
+            place = opened(path, usable)
+            benchmark.check(place.place)
+            places.append(place)
+        except LocusError as error:
+            failures[str(path)] = str(error)
     for method in track(usable, benchmark.name, len(usable), progress):
         keys = [_key(benchmark, method, place.scene, place.grid) for place in places]
         finished = folder / benchmark.name / f"{hashlib.sha256(' '.join(keys).encode()).hexdigest()[:24]}.json"
@@ -160,13 +166,17 @@ class Opened:
     def __init__(self, scene: Scene, grid: tuple[int, int] | None) -> None:
         self.scene = scene
         self.grid = grid
-        self._place: Place | None = None
+        self.error: LocusError | None = None
+        """Why its frames cannot be used, once they have been read."""
 
-    @property
+    @cached_property
     def place(self) -> Place:
-        if self._place is None:
-            self._place = open_place(self.scene, self.grid)
-        return self._place
+        if self.error is None:
+            try:
+                return open_place(self.scene, self.grid)
+            except LocusError as error:
+                self.error = error
+        raise self.error
 
 
 def opened(path: Path, methods: Sequence[Competitor | Unavailable]) -> Opened:
