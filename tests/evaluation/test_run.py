@@ -5,11 +5,15 @@ import json
 import pytest
 
 from locus.cli import main
+from locus.commands.benchmarks import Common
 from locus.errors import LocusError
-from locus.evaluation import runner
+from locus.evaluation import correspondence, pose, retrieval_tables, runner
+from locus.evaluation.correspondence import Correspondence
 from locus.evaluation.methods import Chance, Truth, Unavailable
+from locus.evaluation.pose import RelativePoses
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.runner import run
+from tests.scenes import layouts, room
 
 PROTOCOL = Retrieval(radii=(0.3,), frames=6, batches=2, landmarks=30)
 SMALL = ["--radii", "0.3", "--frames", "6", "--batches", "2", "--landmarks", "30"]
@@ -55,6 +59,63 @@ def test_a_failed_scene_does_not_lose_the_others(rooms, tmp_path):
     )
     assert [part.method for part in outcome.parts] == ["ground truth", "random"]
     assert list(outcome.failures) == [str(tmp_path / "nowhere")]
+
+
+class Half(Chance):
+    """Knows nothing of the second place."""
+
+    label = "half"
+    fingerprint = "half"
+    bound = False
+
+    def features(self, place, radius):
+        if place.scene.name == "second":
+            raise LocusError("never heard of it")
+        return super().features(place, radius)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "views"),
+    [
+        (PROTOCOL, retrieval_tables),
+        (Correspondence(pairs=2), correspondence),
+        (RelativePoses(pairs=2, solver="3d-3d"), pose),
+    ],
+)
+def test_a_row_that_lacks_a_place_says_so_and_is_never_the_best(rooms, tmp_path, protocol, views):
+    whole = Chance()
+    whole.bound = False
+    scenes = {"unseen": [rooms / "first", rooms / "second"]}
+    outcome = run(protocol, [Half(), whole], scenes, folder=tmp_path)
+    assert outcome.failures == {"half on second": "never heard of it"}
+    for table in views.tables(outcome):
+        half, all_of_it = table.rows[:2]
+        assert half.label == "half (1 of 2 places)"
+        assert all_of_it.label == "random"
+        assert not any(row == 0 for row, _ in table.best())
+    assert "half (1 of 2 places)" in views.figures(outcome)[0][1]
+
+
+def test_pictures_are_of_a_scene_that_every_method_was_measured_on(rooms, tmp_path):
+    paths, methods = [rooms / "second", rooms / "first"], [Half(), Chance()]
+    outcome = run(PROTOCOL, methods, {"unseen": paths}, folder=tmp_path)
+    drawn = []
+
+    def draw(benchmark, methods, place):
+        drawn.append(place.scene.name)
+        return []
+
+    Common(tuple(map(str, paths)), (), report=tmp_path).pictures(draw, PROTOCOL, methods, outcome)
+    assert drawn == ["first"]
+    Common((str(paths[0]),), (), report=tmp_path).pictures(draw, PROTOCOL, methods, outcome)
+    assert drawn == ["first"]  # no picture rather than no report
+
+
+def test_a_scene_that_no_method_can_use_is_no_methods_lack(rooms, tmp_path):
+    layouts.nerfstudio(tmp_path / "lonely", room.shots(1))
+    outcome = run(PROTOCOL, [Chance(), Half()], {"unseen": [tmp_path / "lonely", rooms / "first"]}, folder=tmp_path)
+    assert list(outcome.failures) == [str(tmp_path / "lonely")]
+    assert [outcome.label(method) for method in outcome.methods] == ["random", "half"]
 
 
 def test_two_scenes_of_one_name_are_refused(rooms, tmp_path):

@@ -79,11 +79,12 @@ class Common:
     def pictures(
         self, draw: Callable[..., Pictures], benchmark: Benchmark, methods: Compared, outcome: Outcome
     ) -> Pictures:
-        """Of the first scene that could be measured, if there is a report to show them in."""
-        if self.report is None or not outcome.scenes:
-            return []
-        shown = next(path for path in self.unseen() if str(path) not in outcome.failures)
-        return draw(benchmark, methods, opened(shown, methods).place)
+        """Of the first scene that every method was measured on, if there is one and a report to show them in."""
+        whole = outcome.whole
+        for path in self.unseen() if self.report is not None and whole else []:
+            if str(path) not in outcome.failures and (shown := opened(path, methods)).scene.name in whole:
+                return draw(benchmark, methods, shown.place)
+        return []
 
     def show(self, outcome: Outcome, views: Views, pictures: Pictures = ()) -> int:
         """Print the tables and write what was asked for; 1 if something could not be measured."""

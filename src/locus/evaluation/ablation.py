@@ -14,7 +14,7 @@ from locus.evaluation.methods import ModelMethod
 from locus.evaluation.place import EvaluationError
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.runner import Outcome, run
-from locus.evaluation.tables import Column, Row, Table
+from locus.evaluation.tables import Column, Table
 from locus.model import LoCUS
 from locus.training import Settings, train
 
@@ -120,9 +120,10 @@ def tables(outcome: Outcome, variants: Sequence[Variant]) -> list[Table]:
     """One row a variant."""
     names = list(variants[0].varied)
     rows = []
-    for variant in variants:
-        cells = [estimate(_values(outcome, variant.name, view)) for view in ("cross-view", "all pairs")]
-        rows.append(Row(variant.name, cells))
+    for method in outcome.methods:
+        if isinstance(method, ModelMethod):
+            cells = [estimate(_values(outcome, method.label, view)) for view in ("cross-view", "all pairs")]
+            rows.append(outcome.row(method, cells))
     columns = [Column("AP, cross-view"), Column("AP, all pairs")]
     notes = [
         f"One training each: differences within the noise between seeds mean nothing; vary seed too. {len(variants)} "

@@ -77,8 +77,8 @@ def fginn(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, 
 class PairMatcher(Matcher):
     """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints.
 
-    Of EfficientLoFTR, as transformers 5 has it, the cell of 8 pixels is trusted and the place within it is not: its fine
-    stage takes the two windows of a match from two lists of different order.
+    Of EfficientLoFTR, as transformers 5 has it, the cell of 8 pixels is trusted and the place within it is not: its
+    fine stage takes the two windows of a match from two lists of different order.
     """
 
     def __init__(self, kind: Literal["lightglue", "loftr"], weights: str | Path | None = None) -> None:

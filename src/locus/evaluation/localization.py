@@ -15,7 +15,7 @@ from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.place import EvaluationError, Place
 from locus.evaluation.pose_metrics import median
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.tables import Column, Table, unavailable
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap
 from locus.tasks.localization import localize_features
@@ -86,7 +86,7 @@ def tables(outcome: Outcome) -> list[Table]:
             cells += [estimate((found <= limits).all(axis=1).astype(float)) for limits in LIMITS]
             cells += [estimate(found[:, 0], median), estimate(found[:, 1], median)]
             cells += [float(np.isinf(found[:, 0]).mean())]
-        rows.append(Row(method.label, cells))
+        rows.append(outcome.row(method, cells))
     count = max(len(errors(outcome, method.label)) for method in outcome.methods)
     how = "with depth" if outcome.benchmark.depth else "from pixels alone"
     notes = [
@@ -103,6 +103,6 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
     lines = []
     for method in outcome.methods:
         found = errors(outcome, method.label)[:, 0]
-        if len(found):
-            lines.append(Line(method.label, limits, (found[:, None] <= limits).mean(axis=0)))
+        if isinstance(method, Competitor) and len(found):
+            lines.append(Line(outcome.label(method), limits, (found[:, None] <= limits).mean(axis=0)))
     return [("Frames placed to within so many metres", line_figure({"": lines}, "metres", "share", (0, 2), (0, 1)))]

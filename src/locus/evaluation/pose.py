@@ -13,15 +13,15 @@ from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, Estimate, Statistic, estimate, mean
 from locus.evaluation.figures import Line, line_figure
-from locus.evaluation.matchers import FeatureMatcher, Matcher, TrueMatcher
-from locus.evaluation.methods import Chance, Competitor, Method
+from locus.evaluation.matchers import FeatureMatcher, Matcher
+from locus.evaluation.methods import Competitor, Method
 from locus.evaluation.pairs import OVERLAP, Pair, draw_pairs, named_pairs, read_pairs
 from locus.evaluation.place import EvaluationError, Place, open_place
 from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.tables import Column, Table, unavailable
 from locus.files import atomic
 from locus.scenes import load_scene
 from locus.tasks.matching import PAPER, Rule
@@ -138,7 +138,7 @@ def tables(outcome: Outcome) -> list[Table]:
     rows = []
     for method in outcome.methods:
         if isinstance(method, Competitor):
-            rows.append(Row(method.label, _cells(errors(outcome, method.label)), _kind(method)))
+            rows.append(outcome.row(method, _cells(errors(outcome, method.label))))
         else:
             rows.append(unavailable(method.label, method.reason))
     count = max(len(errors(outcome, method.label)) for method in outcome.methods)
@@ -173,7 +173,7 @@ def _by_auc(outcome: Outcome) -> Table:
         if isinstance(method, Competitor) and len(values):
             worse = values[:, 1:].max(axis=1)
             cells = [estimate(worse, _auc(threshold)) for threshold in (5.0, 10.0, 20.0)]
-            rows.append(Row(method.label, [*cells, float(np.isinf(worse).mean())], _kind(method)))
+            rows.append(outcome.row(method, [*cells, float(np.isinf(worse).mean())]))
     columns = [Column("AUC@5"), Column("AUC@10"), Column("AUC@20"), Column("no pose", 2, "neither")]
     note = "The worse of the angles of rotation and of direction of motion, as SuperGlue counts."
     return Table("Relative pose, area under the curve", columns, rows, [note])
@@ -203,12 +203,12 @@ def _by_overlap(outcome: Outcome) -> Table:
             for limits in ranges:
                 degrees = errors(outcome, method.label, limits)[:, 1]
                 cells += [estimate(degrees, median), estimate((degrees <= 30).astype(float), mean)]
-            rows.append(Row(method.label, cells, _kind(method)))
+            rows.append(outcome.row(method, cells))
     names = [f"{low:.0%}–{min(high, 1):.0%}" for low, high in ranges]
     columns = [
         column for name in names for column in (Column(f"R median, {name}", 1, "lower"), Column(f"R ≤ 30°, {name}"))
     ]
-    counts = [len(errors(outcome, outcome.parts[0].method, limits)) for limits in ranges]
+    counts = [max(len(errors(outcome, part.method, limits)) for part in outcome.parts) for limits in ranges]
     note = f"Overlap: the lesser share that each frame sees of the other; {', '.join(map(str, counts))} pairs."
     return Table("Relative pose by overlap", columns, rows, [note])
 
@@ -221,10 +221,6 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
         values = errors(outcome, method.label)[:, 1]
         if isinstance(method, Competitor) and len(values):
             shares = (values[:, None] <= limits).mean(axis=0)
-            lines.append(Line(method.label, limits, shares, _kind(method) == "bound"))
+            lines.append(Line(outcome.label(method), limits, shares, method.bound))
     drawn = line_figure({"": lines}, "degrees", "share of pairs within", (0, 60), (0, 1))
     return [("Rotations right to so many degrees", drawn)]
-
-
-def _kind(method: Competitor) -> Literal["measured", "bound"]:
-    return "bound" if isinstance(method, TrueMatcher | Chance) else "measured"

@@ -6,7 +6,7 @@ import numpy as np
 
 from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
 from locus.evaluation.figures import Line, line_figure
-from locus.evaluation.methods import Chance, Competitor, Method, Truth, kind_of
+from locus.evaluation.methods import Chance, Competitor, Method, Truth
 from locus.evaluation.published import NOTE, PLACE_RECOGNITION
 from locus.evaluation.ranking import VIEWS
 from locus.evaluation.runner import Outcome, Part
@@ -37,10 +37,10 @@ def _curves(outcome: Outcome, radius: str, view: str) -> list[Line]:
     lines = []
     for method in outcome.methods:
         batches = [batch for part in outcome.of(method.label) for batch in part.measured["radii"][radius]]
-        if batches and not isinstance(method, Truth):
+        if batches and isinstance(method, Method) and not isinstance(method, Truth):
             curve = np.mean([batch[view]["curve"] for batch in batches], axis=0)
             recall = np.arange(1, len(curve) + 1) / len(curve)
-            lines.append(Line(method.label, recall, curve, dashed=isinstance(method, Chance)))
+            lines.append(Line(outcome.label(method), recall, curve, dashed=isinstance(method, Chance)))
     return lines
 
 
@@ -59,10 +59,9 @@ def _main(outcome: Outcome, radius: str) -> Table:
         Column(f"{measure}, {view}" + (f", {group}" if len(groups) > 1 else "")) for view, measure, group in keys
     ]
     rows = [
-        Row(
-            method.label,
+        outcome.row(
+            method,
             [estimate(_units(outcome.of(method.label, group), radius, view, measure)) for view, measure, group in keys],
-            kind_of(method),
         )
         if isinstance(method, Competitor)
         else unavailable(method.label, method.reason)
@@ -100,7 +99,7 @@ def _by_place(outcome: Outcome, radius: str) -> Table:
                 for part in outcome.of(method.label)
             }
             cells = [float(values[scene]) if scene in values else None for scene in outcome.scenes]
-            rows.append(Row(method.label, cells, kind_of(method)))
+            rows.append(outcome.row(method, cells))
     return Table(f"AP, cross-view, by place, radius {radius} m", [Column(scene) for scene in outcome.scenes], rows)
 
 
@@ -111,7 +110,7 @@ def _by_landmark(outcome: Outcome, radius: str) -> Table:
         if isinstance(method, Method) and batches:
             # Quantiles of every batch hold as many landmarks as any other's: together they are a sample of all.
             values = np.concatenate([batch["cross-view"]["landmarks"] for batch in batches])
-            rows.append(Row(method.label, np.quantile(values, QUANTILES).tolist(), kind_of(method)))
+            rows.append(outcome.row(method, np.quantile(values, QUANTILES).tolist()))
     columns = [Column("median" if share == 0.5 else f"{share:.0%}") for share in QUANTILES]
     title = f"AP of single landmarks, cross-view, radius {radius} m: this share of landmarks reaches no more than"
     return Table(title, columns, rows)

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import Line, line_figure
-from locus.evaluation.methods import Chance, Competitor, Method, Truth, kind_of
+from locus.evaluation.methods import Competitor, Method, Truth
 from locus.evaluation.place import EvaluationError, Place
 from locus.evaluation.ranking import Patches
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.tables import Column, Table, unavailable
 from locus.objective import average_precision_per_landmark, retrieval_sets
 from locus.tasks.patch_labels import class_targets, majority_labels
 from locus.training.batches import draw_frames, draw_landmarks
@@ -159,11 +159,11 @@ def tables(outcome: Outcome) -> list[Table]:
         precisions = [home["class AP"] for home in homes if home["class AP"]]
         if precisions and not isinstance(method, Truth):
             cells = [_over_places(precisions, name) for name in ("AP", "chance")]
-            classes.append(Row(method.label, cells, kind_of(method)))
+            classes.append(outcome.row(method, cells))
         if homes and not isinstance(method, Truth):
             cells = [estimate(np.array([np.mean(home["served"][kappa]) for home in homes])) for kappa in kappas]
             cells += [estimate(np.array([np.mean(home["at home"][kappas[-1]]) for home in homes]))]
-            service.append(Row(method.label, cells, kind_of(method)))
+            service.append(outcome.row(method, cells))
     count = len(outcome.parts[0].measured["scenes"])
     note = f"In brackets: 95 % of {DRAWS:,} bootstrap draws of {count} places."
     made = []
@@ -183,9 +183,9 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
     lines = []
     for method in outcome.methods:
         homes = _homes(outcome, method.label)
-        if homes and not isinstance(method, Truth):
+        if homes and isinstance(method, Competitor) and not isinstance(method, Truth):
             values = [np.mean([np.mean(home["served"][f"{kappa:g}"]) for home in homes]) for kappa in kappas]
-            lines.append(Line(method.label, kappas, np.array(values), isinstance(method, Chance)))
+            lines.append(Line(method.label, kappas, np.array(values), method.bound))
     drawn = line_figure({"": lines}, "κ", "other places served", log=True)
     return [("Other places that a landmark's embedding serves, against κ", drawn)]
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -14,6 +14,7 @@ from locus.cache import scene_fingerprint
 from locus.errors import LocusError
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.place import Place, first_size, open_place
+from locus.evaluation.tables import Cell, Row
 from locus.files import atomic, cache_folder
 from locus.progress import track
 from locus.scenes import Scene, load_scene
@@ -54,9 +55,23 @@ class Outcome:
     parts: Sequence[Part]
     failures: Mapping[str, str]
     """What could not be measured, each with the reason."""
+    places: Sequence[str] = ()
+    """The scenes, of all groups, that each method should have a part of."""
 
     def of(self, method: str, group: str = "unseen") -> list[Part]:
         return [part for part in self.parts if part.method == method and part.group == group]
+
+    def label(self, method: Competitor) -> str:
+        """Its own, marked if it lacks a place: a mean over fewer places is another figure."""
+        count = sum(part.method == method.label for part in self.parts)
+        lacks = count < len(self.places)
+        return f"{method.label} ({count} of {len(self.places)} places)" if lacks else method.label
+
+    def row(self, method: Competitor, cells: Sequence[Cell]) -> Row:
+        """A method's row of a table."""
+        label = self.label(method)
+        whole = "bound" if method.bound else "measured"
+        return Row(label, cells, whole if label == method.label else "partial")
 
     @property
     def groups(self) -> list[str]:
@@ -65,6 +80,12 @@ class Outcome:
     @property
     def scenes(self) -> list[str]:
         return list(dict.fromkeys(part.scene for part in self.parts if part.group == "unseen"))
+
+    @property
+    def whole(self) -> list[str]:
+        """Unseen scenes that every method has a part of."""
+        labels = {method.label for method in self.methods if isinstance(method, Competitor)}
+        return [scene for scene in self.scenes if labels <= {part.method for part in self.parts if part.scene == scene}]
 
     def json(self) -> dict[str, Any]:
         return {
@@ -107,6 +128,7 @@ def run(
     failures: dict[str, str] = {}
     steps = [(group, path, method) for group, paths in scenes.items() for path in paths for method in usable]
     places: dict[Path, Opened | LocusError] = {}
+    sound: dict[tuple[str, Path], str] = {}
     for group, path, method in track(steps, benchmark.name, len(steps), progress):
         if path not in places:
             places = {path: _attempted(path, usable)}  # only one at a time is kept
@@ -114,15 +136,22 @@ def run(
         if isinstance(place, LocusError):
             failures[str(path)] = str(place)
             continue
+        sound[group, path] = place.scene.name
         finished = folder / benchmark.name / f"{_key(benchmark, method, place.scene, place.grid)}.json"
         try:
-            measured = _kept(finished, fresh, lambda: benchmark.measure(method, place.place))
+            measured = None if fresh else _read(finished)
+            if measured is None:
+                measured = benchmark.measure(method, place.place)
+                _keep(finished, measured)
         except LocusError as error:
-            # What is wrong with the scene itself is told once.
-            failures[str(path) if error is place.error else f"{method.label} on {place.scene.name}"] = str(error)
+            if error is place.error:  # what is wrong with the scene itself is told once, and no method's lack
+                failures[str(path)] = str(error)
+                del sound[group, path]
+            else:
+                failures[f"{method.label} on {place.scene.name}"] = str(error)
             continue
         parts.append(Part(method.label, place.scene.name, group, measured))
-    return Outcome(benchmark, methods, parts, failures)
+    return Outcome(benchmark, methods, parts, failures, list(sound.values()))
 
 
 def run_together(
@@ -150,9 +179,10 @@ def run_together(
         keys = [_key(benchmark, method, place.scene, place.grid) for place in places]
         finished = folder / benchmark.name / f"{hashlib.sha256(' '.join(keys).encode()).hexdigest()[:24]}.json"
         try:
-            measured = _kept(
-                finished, fresh, lambda: benchmark.measure_together(method, [place.place for place in places])
-            )
+            measured = None if fresh else _read(finished)
+            if measured is None:
+                measured = benchmark.measure_together(method, [place.place for place in places])
+                _keep(finished, measured)
         except LocusError as error:
             failures[method.label] = str(error)
             continue
@@ -217,14 +247,17 @@ def _content(value: Any) -> Any:
     return hashlib.sha256(value.read_bytes()).hexdigest() if value.is_file() else str(value)
 
 
-def _kept(finished: Path, fresh: bool, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A part measured before, if it is there whole; else it is measured, and kept."""
-    if not fresh and finished.is_file():
-        try:
-            return json.loads(finished.read_text())["measured"]
-        except (ValueError, KeyError, TypeError):
-            warnings.warn(f"{finished} is damaged; its part is measured again", stacklevel=2)
-    measured = measure()
+def _read(finished: Path) -> dict[str, Any] | None:
+    """A part measured before, if it is there whole."""
+    try:
+        return json.loads(finished.read_text())["measured"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        warnings.warn(f"{finished} is damaged; its part is measured again", stacklevel=2)
+        return None
+
+
+def _keep(finished: Path, measured: dict[str, Any]) -> None:
     with atomic(finished) as file:
         file.write_text(json.dumps({"measured": measured}))
-    return measured
