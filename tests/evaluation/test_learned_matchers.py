@@ -86,6 +86,14 @@ def test_weights_of_another_network_are_refused(weights, tmp_path):
         SuperPoint("nn", tmp_path)
 
 
+@pytest.mark.parametrize(("in_a", "in_b"), [(0, 3), (1, 3), (3, 1), (3, 0)])
+def test_too_few_keypoints_are_no_matches(weights, place, monkeypatch, in_a, in_b):
+    matcher = SuperPoint("nn", weights / "superpoint")
+    some = iter([Keypoints(np.ones((count, 2)), torch.eye(count, 4)) for count in (in_a, in_b)])
+    monkeypatch.setattr(matcher, "detect", lambda image: next(some))
+    assert len(matcher.match(place, 0, 1)) == 0
+
+
 def test_fginn_leaves_a_second_detection_of_the_same_corner_out():
     first = Keypoints(np.zeros((1, 2)), torch.tensor([[1.0, 0.0]]))
     descriptors = torch.tensor([[0.9, 0.0], [0.89, 0.0], [0.0, 0.0]])

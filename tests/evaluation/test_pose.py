@@ -157,6 +157,14 @@ def test_bad_predictions_are_one_sentence(tmp_path, lines, words):
         PosePredictions(file)
 
 
+def test_bad_predictions_end_the_command(rooms, tmp_path, capsys):
+    file = tmp_path / "theirs.jsonl"
+    file.write_text(json.dumps({"scene": "s", "a": "1", "b": "2", "b_from_a": MIRRORED}))
+    words = ["eval", "pose", str(rooms / "first"), "--methods", "random", f"predictions:{file}"]
+    assert main(words) == 2
+    assert "line 1: the pose is not rigid" in capsys.readouterr().err
+
+
 def test_predictions_must_have_every_pair(tmp_path):
     file = tmp_path / "theirs.jsonl"
     file.write_text(json.dumps({"scene": "s", "a": "1", "b": "2", "b_from_a": None}))

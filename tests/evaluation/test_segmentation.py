@@ -1,6 +1,7 @@
 """Segmentation scores against scikit-learn; the ceiling, the floor, oracles, masks from files, and what is left out."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from locus.cli import main
 from locus.errors import LocusError
 from locus.evaluation import runner, segmentation_tables
 from locus.evaluation.masks import Mask2Former, MaskPredictions, Segments, oracle_names
-from locus.evaluation.methods import Chance, Truth
+from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.place import EvaluationError, open_place
 from locus.evaluation.runner import run
 from locus.evaluation.segmentation import Segmentation, truth_of
 from locus.evaluation.segmentation_metrics import group_scores
+from locus.evaluation.specs import Means, methods_of
 from locus.scenes.scene import LabelClass
 from tests.scenes import layouts, room
 
@@ -152,9 +154,15 @@ def test_bad_masks_are_one_sentence(place, tmp_path):
     folder = masks(tmp_path / "masks", place, {1: "wall"})
     with pytest.raises(EvaluationError, match="does not name"):
         Segmentation().measure(MaskPredictions(folder), place)
-    next((folder / place.scene.name).glob("*.png")).unlink()
     (folder / f"{place.scene.name}.json").write_text("[]")
-    with pytest.raises(EvaluationError, match=r"is missing|must be an object"):
+    with pytest.raises(EvaluationError, match="must be an object of ids and names"):
+        Segmentation().measure(MaskPredictions(folder), place)
+    mask = next((folder / place.scene.name).glob("*.png"))
+    mask.write_bytes(mask.read_bytes()[:60])
+    with pytest.raises(LocusError, match=f"{mask.name} is (damaged|not an image)"):
+        Segmentation().measure(MaskPredictions(folder), place)
+    mask.unlink()
+    with pytest.raises(EvaluationError, match=f"{mask.name} is missing"):
         Segmentation().measure(MaskPredictions(folder), place)
     with pytest.raises(EvaluationError, match="does not exist"):
         MaskPredictions(tmp_path / "nowhere")
@@ -166,7 +174,7 @@ def test_the_oracle_names_a_segment_after_what_it_covers_most():
     assert named.names == {4: "wall"}
 
 
-def test_mask2former_gives_masks_of_the_images_size(place, tmp_path):
+def test_mask2former_gives_masks_of_the_images_size(place, tmp_path, monkeypatch):
     torch.manual_seed(0)
     swin = transformers.SwinConfig(
         image_size=64, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 1, 1, 1], window_size=4,
@@ -179,9 +187,31 @@ def test_mask2former_gives_masks_of_the_images_size(place, tmp_path):
     )  # fmt: skip
     transformers.Mask2FormerForUniversalSegmentation(config).save_pretrained(tmp_path)
     method = Mask2Former(weights=tmp_path)
+    run_network = method.network.forward
+
+    def forced(**images):
+        """Its fourth query sees a wall in the left half of the image, its fifth a chair in the right one."""
+        output = run_network(**images)
+        sides = torch.zeros_like(output.masks_queries_logits)
+        sides[:, [3, 4], :, : sides.shape[-1] // 2] = torch.tensor([9.0, -9.0])[:, None, None]
+        sides[:, [3, 4], :, sides.shape[-1] // 2 :] = torch.tensor([-9.0, 9.0])[:, None, None]
+        classes = torch.tensor([[0.0, 0.0, 9.0]]).repeat(6, 1)
+        classes[3], classes[4] = torch.tensor([9.0, 0.0, 0.0]), torch.tensor([0.0, 9.0, 0.0])
+        return replace(output, class_queries_logits=classes[None], masks_queries_logits=sides)
+
+    monkeypatch.setattr(method.network, "forward", forced)
     segments = method.segments(place, 0)
     assert segments.ids.shape == (room.HEIGHT, room.WIDTH)
-    assert set(np.unique(segments.ids)) <= {0, *segments.names}
+    assert segments.names == {1: "wall", 2: "chair 2"}
+    assert set(segments.ids[:, 3]) == {1}
+    assert set(segments.ids[:, -3]) == {2}
+
+
+def test_mask2former_without_weights_is_a_row_that_says_so(tmp_path):
+    transformers.Mask2FormerConfig().save_pretrained(tmp_path)
+    (method, _) = methods_of(["mask2former", "random"], Means(), {"mask2former": lambda: Mask2Former(weights=tmp_path)})
+    assert isinstance(method, Unavailable)
+    assert "holds no Mask2Former" in method.reason
 
 
 def test_the_command_draws_truth_beside_prediction(place, tokens, tmp_path, monkeypatch, capsys):

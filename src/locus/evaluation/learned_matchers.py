@@ -13,9 +13,10 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.backbones.weights import locate
+from locus.errors import WeightsError
 from locus.evaluation.matchers import Image, Keypoints, Matcher, nearest_two, pixel_matches
 from locus.evaluation.methods import Competitor
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import Place
 from locus.tasks.matching import Matches
 
 SHORTER = 480  # pixels of the shorter side that these networks were trained for
@@ -37,7 +38,7 @@ class SuperPoint(Matcher):
     def __init__(self, test: Literal["nn", "fginn"], weights: str | Path = SUPERPOINT) -> None:
         self.label = f"SuperPoint + {test.upper()}"
         self.test = test
-        self.network, self.source = _loaded("SuperPointForKeypointDetection", weights)
+        self.network, self.source = pretrained("SuperPointForKeypointDetection", weights)
 
     @property
     def fingerprint(self) -> str:
@@ -48,7 +49,8 @@ class SuperPoint(Matcher):
         if self.test == "nn":
             found, nearest, ratio = nearest_two(first, second)
             _, back, _ = nearest_two(second, first)
-            kept = back[nearest] == found if len(found) else np.zeros(0, bool)
+            # One keypoint alone has no nearest two, and no score.
+            kept = back[nearest] == found if len(back) else np.zeros(len(found), bool)
         else:
             nearest, ratio = fginn(first, second)
             found, kept = np.arange(len(nearest)), ratio < RATIO
@@ -85,7 +87,7 @@ class PairMatcher(Matcher):
         self.label = {"lightglue": "SuperPoint + LightGlue", "loftr": "EfficientLoFTR"}[kind]
         self.kind = kind
         name = {"lightglue": "LightGlueForKeypointMatching", "loftr": "EfficientLoFTRForKeypointMatching"}[kind]
-        self.network, self.source = _loaded(name, weights or {"lightglue": LIGHTGLUE, "loftr": LOFTR}[kind])
+        self.network, self.source = pretrained(name, weights or {"lightglue": LIGHTGLUE, "loftr": LOFTR}[kind])
 
     @property
     def fingerprint(self) -> str:
@@ -118,7 +120,7 @@ def _pixels(relative: Float[Tensor, "n 2"], image: Image) -> Float[ndarray, "n 2
     return relative.double().numpy() * [image.shape[1], image.shape[0]] + half
 
 
-def _loaded(name: str, weights: str | Path) -> tuple[Any, str]:
+def pretrained(name: str, weights: str | Path) -> tuple[Any, str]:
     """A network of transformers, and the name of its weights."""
     import transformers
 
@@ -127,7 +129,7 @@ def _loaded(name: str, weights: str | Path) -> tuple[Any, str]:
         network = getattr(transformers, name).from_pretrained(located.folder)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n")[0]
-        raise EvaluationError(f"{located.folder} holds no {name.partition('For')[0]}: {reason}") from None
+        raise WeightsError(f"{located.folder} holds no {name.partition('For')[0]}: {reason}") from None
     return network.eval(), located.name
 
 

@@ -70,6 +70,8 @@ def methods_of(
 def _attempted(make: Callable[[], Competitor], word: str) -> Competitor | Unavailable:
     try:
         return make()
+    except EvaluationError:  # of a file of predictions, which can be put right
+        raise
     except LocusError as error:
         return Unavailable(word, str(error))
 
