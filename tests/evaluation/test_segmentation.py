@@ -100,7 +100,14 @@ def test_what_the_probe_was_never_shown_is_left_out_and_counted(tmp_path):
     for number, shot in enumerate(shots):  # each frame's chair is another one
         shot.instance = np.where(shot.semantic == 5, 50 + number, shot.instance).astype(np.int32)
     write(tmp_path / "room", shots)
-    told = Segmentation().measure(Truth(), open_place(load_scene(tmp_path / "room"), (9, 12)))
+    place = open_place(load_scene(tmp_path / "room"), (9, 12))
+    told = Segmentation().measure(Truth(), place)
+    theirs = MaskPredictions(
+        masks(tmp_path / "masks", place, {label.id: label.name for label in truth_of(place).classes})
+    )
+    by_masks = Segmentation().measure(theirs, place)
+    counted = ("patches", "straddling", "absent classes", "absent patches")
+    assert [by_masks[name] for name in counted] == [told[name] for name in counted]  # the same patches for everyone
     assert told["absent classes"] > 0
     assert told["absent patches"] > 0
     assert told["groups"]["all"]["mIoU"] == 1

@@ -68,10 +68,10 @@ class Segmentation:
     def answer(self, method: Competitor, place: Place, known: "Known") -> "Answer":
         """What a method says of every patch."""
         fitted, scored = self._split(place)
-        if isinstance(method, MaskMethod):
+        whole = [np.broadcast_to(rows[:, None, None], known.labels.shape) for rows in (fitted, scored)]
+        if isinstance(method, MaskMethod):  # fitted to nothing, but scored on the same patches as the others
             predicted = np.stack([_reduced(method, place, row, known) for row in range(len(place))])
-            everything = np.ones_like(known.labels, bool)
-            return Answer(predicted, None, everything, np.broadcast_to(scored[:, None, None], known.labels.shape))
+            return Answer(predicted, None, *whole)
         if not isinstance(method, Method):
             raise EvaluationError(f"{method.label} gives neither features nor masks")
         features = _one_hot(known) if isinstance(method, Truth) else method.features(place, self.radius)
@@ -81,7 +81,6 @@ class Segmentation:
         likely = torch.zeros(*known.labels.shape, len(known.classes), dtype=scores.dtype)
         likely[..., numbers - 1] = scores
         predicted = numbers[scores.argmax(dim=-1).numpy()]
-        whole = [np.broadcast_to(rows[:, None, None], known.labels.shape) for rows in (fitted, scored)]
         return Answer(predicted, likely.numpy(), *whole)
 
     def _split(self, place: Place) -> tuple[Bool[ndarray, " frames"], Bool[ndarray, " frames"]]:
@@ -110,7 +109,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a method says of every patch, and which patches it was fitted on and is scored on."""
+    """What a method says of every patch, and which patches probes are fitted on and all are scored on."""
 
     predicted: Int[ndarray, "frames rows columns"]
     likely: Float[ndarray, "frames rows columns k"] | None

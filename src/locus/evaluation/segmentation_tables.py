@@ -37,14 +37,14 @@ def _main(outcome: Outcome) -> Table:
             rows.append(outcome.row(method, cells))
         else:
             rows.append(unavailable(method.label, method.reason))
-    first = outcome.of(outcome.parts[0].method)
-    counts = {name: sum(part.measured[name] for part in first) for name in ("patches", "straddling")}
-    lost = {name: max(part.measured[name] for part in outcome.parts) for name in ("absent classes", "absent patches")}
-    without = [part.scene for part in first if "things" not in part.measured["groups"]]
+    places = {part.scene: part.measured for part in outcome.parts}  # all methods are scored on the same patches
+    names = ("patches", "straddling", "absent classes", "absent patches")
+    counts = {name: sum(measured[name] for measured in places.values()) for name in names}
+    without = [scene for scene, measured in places.items() if "things" not in measured["groups"]]
     notes = [
         f"{len(outcome.scenes)} places, {outcome.benchmark.split}; {counts['patches']:,} patches scored, "
         f"{counts['straddling']:,} that straddle or are unlabelled left out. What the probe was never shown is left "
-        f"out too: at most {lost['absent classes']} classes or objects of a place, {lost['absent patches']} patches.",
+        f"out for every method: {counts['absent classes']} classes or objects, {counts['absent patches']:,} patches.",
         "Jaccard: TP/(TP+FP+FN) over all classes together, as the authors' code counts."
         + (f" No things in {', '.join(without)}." if without else ""),
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of places."
