@@ -43,6 +43,7 @@ def write(root, shots):
             frame[f"{kind}_file_path"] = f"{kind}/{shot.name}.png"
     content["classes"] = [{"id": number, "name": name, "kind": kind} for number, (name, kind) in room.CLASSES.items()]
     (root / "transforms.json").write_text(json.dumps(content))
+    return root
 
 
 CLASSES = [LabelClass(1, "wall", "stuff"), LabelClass(2, "floor", "stuff"), LabelClass(3, "sofa 1", "thing")]
@@ -125,6 +126,23 @@ def test_a_scene_without_things_has_no_column_of_things(tmp_path):
     table = segmentation_tables.tables(outcome)[0]
     assert "No things in room." in table.notes[1]
     assert table.rows[0].cells[3] is None
+
+
+def test_frames_and_label_maps_that_cannot_be_read_do_not_lose_the_scene(tmp_path):
+    write(tmp_path / "room", room.shots(8))
+    names = [shot.name for shot in room.shots(8)]
+    for damaged in (f"images/{names[0]}.png", f"semantic/{names[0]}.png", f"semantic/{names[3]}.png"):
+        (tmp_path / "room" / damaged).write_bytes(b"no picture")
+    with pytest.warns(UserWarning, match="1 of 8 frames are left out"):
+        place = open_place(load_scene(tmp_path / "room"), (9, 12))
+    with pytest.warns(UserWarning, match=f"labels of 1 of 7 frames are left out: frame {names[3]}"):
+        known = truth_of(place)
+    whole = open_place(load_scene(write(tmp_path / "whole", room.shots(8))), (9, 12))
+    expected = truth_of(whole).labels[1:]
+    expected[2] = 0
+    assert np.array_equal(known.labels, expected)
+    with pytest.warns(UserWarning, match="labels of 1"):
+        assert Segmentation(split="same-images").measure(Truth(), place)["groups"]["all"]["mIoU"] == 1
 
 
 def test_a_scene_without_labels_is_one_sentence(tmp_path):

@@ -74,6 +74,19 @@ def open_place(scene: Scene, grid: tuple[int, int] | None = None) -> Place:
     return Place(scene, usable, points, overlap_of([readings[index][1] for index in usable]))
 
 
+def labelled_rows(place: Place) -> list[int]:
+    """Frames (rows) whose label maps can be read; the others count as unlabelled, and are told in a warning."""
+    every = list(each_frame(lambda frame: (frame.semantic is None, frame.instance is None), place.scene))
+    readings = [every[index] for index in place.indices]
+    unreadable = [reading for reading in readings if isinstance(reading, LocusError)]
+    if unreadable:
+        warnings.warn(
+            f"{place.scene.name}: labels of {len(unreadable)} of {len(place)} frames are left out: {unreadable[0]}",
+            stacklevel=2,
+        )
+    return [row for row, reading in enumerate(readings) if not isinstance(reading, LocusError)]
+
+
 def first_size(scene: Scene) -> tuple[int, int]:
     """(width, height) of the first frame that can be read."""
     reason = "it has no frames"

@@ -19,7 +19,7 @@ from torch import Tensor
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import EvaluationError, Place, labelled_rows
 from locus.evaluation.ranking import Patches
 from locus.evaluation.runner import Outcome
 from locus.evaluation.tables import Column, Table, unavailable
@@ -135,15 +135,17 @@ class Drawn:
 
 
 def _classes(place: Place, rows: Int[np.ndarray, " k"]) -> np.ndarray | None:
-    if not place.scene.classes:
+    if not place.scene.classes or not (labelled := labelled_rows(place)):
         return None
-    targets = class_targets(place.scene)
+    targets = class_targets(place.scene, [place.indices[row] for row in labelled])
     names = np.array(["", *(label.name for label in targets.classes)])
     column = np.zeros(1 + max(label.id for label in targets.classes), int)
     for number, label in enumerate(targets.classes, 1):
         column[label.id] = number
-    maps = [majority_labels(targets.of(place.frame(int(row))), place.grid) for row in rows]
-    return names[column[np.stack(maps)]].reshape(-1)
+    labels = np.zeros((len(rows), *place.grid), int)
+    for number in np.flatnonzero(np.isin(rows, labelled)):
+        labels[number] = majority_labels(targets.of(place.frame(int(rows[number]))), place.grid)
+    return names[column[labels]].reshape(-1)
 
 
 def tables(outcome: Outcome) -> list[Table]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from locus.evaluation.masks import MaskMethod, oracle_names
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import EvaluationError, Place, labelled_rows
 from locus.evaluation.segmentation_metrics import group_scores
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches, Targets, majority_labels, object_targets
@@ -119,9 +119,12 @@ class Answer:
 
 def truth_of(place: Place) -> Known:
     """Stuff by class, things one by one, as the scene's labels say."""
-    targets = object_targets(place.scene)
-    maps = [majority_labels(targets.of(place.frame(row)), place.grid) for row in range(len(place))]
-    return Known(targets, np.stack(maps).astype(np.int64))
+    rows = labelled_rows(place)
+    targets = object_targets(place.scene, [place.indices[row] for row in rows])
+    labels = np.zeros((len(place), *place.grid), np.int64)
+    for row in rows:
+        labels[row] = majority_labels(targets.of(place.frame(row)), place.grid)
+    return Known(targets, labels)
 
 
 def _one_hot(known: Known) -> Float[Tensor, "frames rows columns k"]:
@@ -139,6 +142,8 @@ def _labelled(features: Tensor, known: Known, frames: Bool[ndarray, " frames"]) 
 
 def _reduced(method: MaskMethod, place: Place, row: int, known: Known) -> Int[ndarray, "rows columns"]:
     """A system's label map as ids of the scene's classes and objects, patch by patch."""
+    if not known.labels[row].any():  # nothing of it is scored
+        return np.zeros(place.grid, np.int64)
     segments = method.segments(place, row)
     if method.oracle:
         names = {label.id: label.name for label in known.classes}
