@@ -93,15 +93,20 @@ class Common:
         for table in shown.tables:
             console.print(rendered(table, self.style), markup=False)
             console.print()
-        for what, why in outcome.failures.items():
-            Console(stderr=True, soft_wrap=True).print(f"[red]not measured:[/red] {escape(what)}: {escape(why)}")
         if self.json is not None:
             with atomic(self.json) as file:
                 file.write_text(results_json(outcome, shown.tables))
             console.print(f"Results: {escape(str(self.json))}")
         if self.report is not None:
             console.print(f"Report: {escape(str(write_report(self.report, outcome, shown)))}")
-        return 1 if outcome.failures else 0
+        return told(outcome)
+
+
+def told(outcome: Outcome) -> int:
+    """Say what could not be measured; 1 if there is anything."""
+    for what, why in outcome.failures.items():
+        Console(stderr=True, soft_wrap=True).print(f"[red]not measured:[/red] {escape(what)}: {escape(why)}")
+    return 1 if outcome.failures else 0
 
 
 RETRIEVAL, CORRESPONDENCE, POSE, SEGMENTATION = Retrieval(), Correspondence(), RelativePoses(), Segmentation()
@@ -243,12 +248,14 @@ class EvaluateAblate:
         outcome = ablation.ablate(
             variants, self.protocol, scenes, self.train, self.val, self.out, cache=self.cache, progress=True
         )
-        shown = Shown(ablation.tables(outcome, variants), ablation.figures(outcome, variants))
+        shown = Shown([])
+        if outcome.parts:
+            shown = Shown(ablation.tables(outcome, variants), ablation.figures(outcome, variants))
         console = Console(soft_wrap=True, highlight=False)
         for table in shown.tables:
             console.print(rendered(table), markup=False)
         console.print(f"Report: {escape(str(write_report(self.out, outcome, shown)))}")
-        return 1 if outcome.failures else 0
+        return told(outcome)
 
 
 Task = (
