@@ -167,6 +167,25 @@ def test_a_scene_that_failed_is_told_and_exits_with_1(rooms, tokens, kept, capsy
     assert "| random |" in captured.out
 
 
+@pytest.mark.parametrize(
+    ("task", "option", "value", "least"),
+    [
+        ("retrieval", "frames", 1, 2),
+        ("retrieval", "batches", 0, 1),
+        ("pose", "pairs", 0, 1),
+        ("pose", "pairs", -1, 1),
+        ("correspondence", "pairs", -1, 1),
+        ("correspondence", "refine", 0, 1),
+        ("localization", "queries", 0, 1),
+        ("localization", "queries", -1, 1),
+        ("reuse", "landmarks", 0, 1),
+    ],
+)
+def test_options_that_leave_nothing_to_measure_are_one_sentence(task, option, value, least, capsys):
+    assert main(["eval", task, "nowhere", "--methods", "random", f"--{option}", str(value)]) == 2
+    assert f"--{option} must be at least {least}, not {value}" in capsys.readouterr().err
+
+
 def test_nothing_at_all_is_one_sentence(kept, capsys):
     assert main(["eval", "retrieval", "nowhere", "--methods", "random"]) == 2
     assert "matches nothing" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from torch import Tensor
 from locus.evaluation.bootstrap import estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Method, Unavailable, on_grid
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import EvaluationError, Place, at_least
 from locus.evaluation.runner import Outcome
 from locus.evaluation.tables import Column, Table, unavailable
 from locus.geometry import invert, pose_error, transform
@@ -48,6 +48,9 @@ class Correspondence:
     """Of the pairs drawn."""
 
     name = "correspondence"
+
+    def __post_init__(self) -> None:
+        at_least(1, pairs=self.pairs, refine=self.refine)
 
     def measure(self, method: Method, place: Place) -> dict[str, Any]:
         """Every pair of one place."""

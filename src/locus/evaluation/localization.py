@@ -12,7 +12,7 @@ from locus.dense import SceneFeatures
 from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Competitor, ModelMethod
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import EvaluationError, Place, at_least
 from locus.evaluation.pose_metrics import median
 from locus.evaluation.runner import Outcome
 from locus.evaluation.tables import Column, Table, unavailable
@@ -36,6 +36,9 @@ class Localization:
     """Of the halves, and of the random samples of the solver."""
 
     name = "localization"
+
+    def __post_init__(self) -> None:
+        at_least(1, queries=self.queries)
 
     def measure(self, method: Competitor, place: Place) -> dict[str, Any]:
         """How far every answer of one place is off; None where there is none."""

@@ -19,6 +19,13 @@ class EvaluationError(LocusError):
     """An evaluation that cannot be done as asked."""
 
 
+def at_least(least: int, **values: int) -> None:
+    """Refuse options that nothing could be measured with."""
+    for name, value in values.items():
+        if value < least:
+            raise EvaluationError(f"--{name} must be at least {least}, not {value}")
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """Frames that can be read and are of one size, and what their patches show."""

@@ -16,7 +16,7 @@ from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.matchers import FeatureMatcher, Matcher
 from locus.evaluation.methods import Competitor, Method
 from locus.evaluation.pairs import OVERLAP, Pair, draw_pairs, named_pairs, read_pairs
-from locus.evaluation.place import EvaluationError, Place, open_place
+from locus.evaluation.place import EvaluationError, Place, at_least, open_place
 from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
@@ -52,6 +52,7 @@ class RelativePoses:
     name = "pose"
 
     def __post_init__(self) -> None:
+        at_least(1, pairs=self.pairs)
         if self.scale == "metric" and self.solver != "3d-3d":
             raise EvaluationError("pixels do not tell how long a way is; --scale metric takes --solver 3d-3d")
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.place import EvaluationError, Place, labelled_rows
+from locus.evaluation.place import EvaluationError, Place, at_least, labelled_rows
 from locus.evaluation.ranking import Patches
 from locus.evaluation.runner import Outcome
 from locus.evaluation.tables import Column, Table, unavailable
@@ -47,6 +47,10 @@ class Reuse:
     """Of the frames and landmarks."""
 
     name = "reuse"
+
+    def __post_init__(self) -> None:
+        at_least(2, frames=self.frames)
+        at_least(1, landmarks=self.landmarks)
 
     def measure_together(self, method: Method, places: Sequence[Place]) -> dict[str, Any]:
         """Of every landmark of every place, in every place."""
