@@ -100,6 +100,21 @@ def test_pairs_are_drawn_by_overlap_and_their_motion_is_the_scenes(place):
     assert [(p.a, p.b) for p in pairs] == [(p.a, p.b) for p in draw_pairs(place, 4, 0)]
 
 
+def test_pairs_are_drawn_with_the_overlap_that_is_asked_for(place):
+    everything = draw_pairs(place, 1000, 0, (0.0, 1.0))
+    assert len(everything) == len(place) * (len(place) - 1) / 2
+    asked = RelativePoses(pairs=1000, overlap=(0.2, 0.4, 0.6)).compared(place)
+    within = [pair for pair in everything if 0.2 <= pair.overlap < 0.6]
+    assert {frozenset((pair.a, pair.b)) for pair in asked} == {frozenset((pair.a, pair.b)) for pair in within}
+    assert 0 < len(asked) < len(everything)
+
+
+@pytest.mark.parametrize("edges", [(0.1,), (0.5, 0.2), (0.2, 0.2), (-0.1, 1.0), (0.1, 1.5)])
+def test_bad_ranges_of_overlap_are_one_sentence(edges):
+    with pytest.raises(EvaluationError, match="rising shares from 0 to 1"):
+        RelativePoses(overlap=edges)
+
+
 def superglue_line(place, a, b, motion):
     camera = place.frame(a).camera
     intrinsics = " ".join(str(value) for value in camera.matrix.ravel())

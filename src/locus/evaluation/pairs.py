@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from locus.errors import LocusError
@@ -15,7 +15,7 @@ from locus.evaluation.place import EvaluationError, Place
 from locus.geometry import Camera, invert, rigid
 from locus.images import IMAGE_SUFFIXES
 
-OVERLAP = (0.1, 0.25, 0.5, 1.01)  # pairs that see less of each other are not drawn
+OVERLAP = (0.1, 0.25, 0.5, 1.0)  # pairs that see less of each other are not drawn
 SUPERGLUE = 2 + 2 + 9 + 9 + 16  # name_a name_b rot_a rot_b K_a K_b T_b_from_a
 
 
@@ -48,15 +48,20 @@ class NamedPair:
         return f"{self.a} {self.b}"
 
 
-def draw_pairs(place: Place, count: int, seed: int) -> list[Pair]:
-    """Up to `count` pairs of each range of overlap, the same for every method."""
+def between(overlap: Float[ndarray, " n"], low: float, high: float) -> Bool[ndarray, " n"]:
+    """Which lie in a range, whose end belongs to the next one; there is none after 1."""
+    return (overlap >= low) & ((overlap < high) | (high == 1))
+
+
+def draw_pairs(place: Place, count: int, seed: int, overlap: Sequence[float] = OVERLAP) -> list[Pair]:
+    """Up to `count` pairs of each range between two values of `overlap`, the same for every method."""
     shared = np.minimum(place.overlap, place.overlap.T)
     first, second = np.nonzero(np.triu(np.ones_like(shared), 1))
     values = shared[first, second]
     rng = np.random.default_rng([seed, zlib.crc32(place.scene.name.encode())])
     drawn = []
-    for low, high in pairwise(OVERLAP):
-        inside = np.flatnonzero((values >= low) & (values < high))
+    for low, high in pairwise(overlap):
+        inside = np.flatnonzero(between(values, low, high))
         for pair in np.sort(rng.choice(inside, min(count, len(inside)), replace=False)):
             # Either may come first, or the camera would always move on in time.
             a, b = rng.permutation([first[pair], second[pair]])

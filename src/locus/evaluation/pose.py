@@ -15,7 +15,7 @@ from locus.evaluation.bootstrap import DRAWS, Estimate, Statistic, estimate, mea
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.matchers import FeatureMatcher, Matcher
 from locus.evaluation.methods import Competitor, Method
-from locus.evaluation.pairs import OVERLAP, Pair, draw_pairs, named_pairs, read_pairs
+from locus.evaluation.pairs import OVERLAP, Pair, between, draw_pairs, named_pairs, read_pairs
 from locus.evaluation.place import EvaluationError, Place, at_least, open_place
 from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions
@@ -35,7 +35,9 @@ class RelativePoses:
     """The protocol."""
 
     pairs: int = 50
-    """Pairs drawn from each place for each of three ranges of overlap, as far as there are any."""
+    """Pairs drawn from each place for each range of overlap, as far as there are any."""
+    overlap: tuple[float, ...] = OVERLAP
+    """Where ranges of overlap begin and end, from 0 to 1: the lesser share that each frame sees of the other."""
     pairs_file: Path | None = None
     """Instead: a file of lines `name_a name_b`, or of SuperGlue's 38 values, whose motion and intrinsics then count."""
     solver: Literal["poselib", "opencv", "3d-3d"] = "poselib"
@@ -53,6 +55,9 @@ class RelativePoses:
 
     def __post_init__(self) -> None:
         at_least(1, pairs=self.pairs)
+        edges = self.overlap
+        if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)) or edges[0] < 0 or edges[-1] > 1:
+            raise EvaluationError(f"--overlap takes two or more rising shares from 0 to 1, not {edges}")
         if self.scale == "metric" and self.solver != "3d-3d":
             raise EvaluationError("pixels do not tell how long a way is; --scale metric takes --solver 3d-3d")
 
@@ -65,11 +70,12 @@ class RelativePoses:
     def compared(self, place: Place) -> list[Pair]:
         """The pairs of one place."""
         if self.pairs_file is None:
-            pairs = draw_pairs(place, self.pairs, self.seed)
+            pairs = draw_pairs(place, self.pairs, self.seed, self.overlap)
         else:
             pairs = named_pairs(place, read_pairs(self.pairs_file))
         if not pairs:
-            what = f"see {OVERLAP[0]:.0%} of each other" if self.pairs_file is None else f"are in {self.pairs_file}"
+            shares = f"see {self.overlap[0]:.0%} to {self.overlap[-1]:.0%} of each other"
+            what = shares if self.pairs_file is None else f"are in {self.pairs_file}"
             raise EvaluationError(f"no two frames of {place.scene.name} {what}")
         return pairs
 
@@ -120,15 +126,11 @@ def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) 
     return len(lines)
 
 
-def errors(outcome: Outcome, label: str, overlap: tuple[float, float] = (0.0, np.inf)) -> Float[ndarray, "pairs 3"]:
+def errors(outcome: Outcome, label: str, overlap: tuple[float, float] = (0.0, 1.0)) -> Float[ndarray, "pairs 3"]:
     """Metres, degrees and degrees of direction of a method's pairs; infinite where there is no pose."""
-    rows = [
-        pair["errors"] or [np.inf] * 3
-        for part in outcome.of(label)
-        for pair in part.measured["pairs"]
-        if overlap[0] <= pair["overlap"] < overlap[1]
-    ]
-    return np.array(rows).reshape(-1, 3)
+    pairs = [pair for part in outcome.of(label) for pair in part.measured["pairs"]]
+    rows = np.array([pair["errors"] or [np.inf] * 3 for pair in pairs]).reshape(-1, 3)
+    return rows[between(np.array([pair["overlap"] for pair in pairs]), *overlap)]
 
 
 def tables(outcome: Outcome) -> list[Table]:
@@ -196,7 +198,7 @@ def _auc(threshold: float) -> Statistic:
 
 
 def _by_overlap(outcome: Outcome) -> Table:
-    ranges = list(pairwise(OVERLAP))
+    ranges = list(pairwise(outcome.benchmark.overlap))
     rows = []
     for method in outcome.methods:
         if isinstance(method, Competitor):
@@ -205,7 +207,7 @@ def _by_overlap(outcome: Outcome) -> Table:
                 degrees = errors(outcome, method.label, limits)[:, 1]
                 cells += [estimate(degrees, median), estimate((degrees <= 30).astype(float), mean)]
             rows.append(outcome.row(method, cells))
-    names = [f"{low:.0%}–{min(high, 1):.0%}" for low, high in ranges]
+    names = [f"{low:.0%}–{high:.0%}" for low, high in ranges]
     columns = [
         column for name in names for column in (Column(f"R median, {name}", 1, "lower"), Column(f"R ≤ 30°, {name}"))
     ]
