@@ -182,7 +182,7 @@ def test_bad_masks_are_one_sentence(place, tmp_path):
     (folder / f"{place.scene.name}.json").write_text("[]")
     with pytest.raises(EvaluationError, match="must be an object of ids and names"):
         Segmentation().measure(MaskPredictions(folder), place)
-    mask = next((folder / place.scene.name).glob("*.png"))
+    mask = folder / place.scene.name / f"{place.frame(0).name}.png"
     mask.write_bytes(mask.read_bytes()[:60])
     with pytest.raises(LocusError, match=f"{mask.name} is (damaged|not an image)"):
         Segmentation().measure(MaskPredictions(folder), place)

@@ -141,7 +141,7 @@ def figures(outcome: Outcome, variants: Sequence[Variant]) -> list[tuple[str, st
         means = []
         for value in values:
             same = [variant.name for variant in variants if variant.varied[name] == value]
-            measured = [values.mean() for each in same if len(values := _values(outcome, each, "cross-view"))]
+            measured = [found.mean() for each in same if len(found := _values(outcome, each, "cross-view"))]
             means.append(np.mean(measured) if measured else np.nan)
         line = Line("mean over the other settings", np.arange(len(values), dtype=float), np.array(means))
         drawn.append((f"Cross-view AP against {name}", line_figure({"": [line]}, name, "AP", ticks=values)))

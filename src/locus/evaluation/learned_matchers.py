@@ -129,7 +129,7 @@ def pretrained(name: str, weights: str | Path) -> tuple[Any, str]:
         network = getattr(transformers, name).from_pretrained(located.folder)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n")[0]
-        raise WeightsError(f"{located.folder} holds no {name.partition('For')[0]}: {reason}") from None
+        raise WeightsError(f"{located.folder} holds no {name.rpartition('For')[0]}: {reason}") from None
     return network.eval(), located.name
 
 
