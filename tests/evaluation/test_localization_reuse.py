@@ -7,12 +7,12 @@ import torch.nn.functional as F
 
 from locus.cli import main
 from locus.evaluation import localization, reuse, runner
-from locus.evaluation.localization import Localization
+from locus.evaluation.localization import Localization, TrueMap
 from locus.evaluation.methods import Chance, Method, Truth
 from locus.evaluation.place import EvaluationError
 from locus.evaluation.reuse import Reuse
 from locus.evaluation.runner import Outcome, Part, run, run_together
-from locus.evaluation.specs import Means, method_of
+from locus.evaluation.specs import Means, method_of, methods_of
 from tests.scenes import layouts, room
 from tests.tasks import labelled_room
 
@@ -63,6 +63,14 @@ def test_frames_are_placed_in_a_map_of_the_others(rooms, tokens, tmp_path):
     assert outcome.parts[0].measured["landmarks"] > 0
     assert "maps are made with models" in outcome.failures["ground truth on first"]
     assert "<svg" in localization.figures(outcome)[0][1]
+
+
+def test_the_ground_truth_places_every_frame_that_the_map_covers(rooms, tmp_path):
+    (method,) = methods_of(["truth"], Means(), {"truth": TrueMap})
+    outcome = run(Localization(queries=6), [method], {"unseen": [rooms / "first"]}, folder=tmp_path)
+    metres, degrees = np.median(localization.errors(outcome, "ground truth"), axis=0)
+    assert metres < 0.25
+    assert degrees < 5
 
 
 def test_embeddings_that_mean_the_same_everywhere_serve_every_place(homes, tmp_path):

@@ -12,7 +12,7 @@ from rich.markup import escape
 from locus.errors import LocusError
 from locus.evaluation import ablation, correspondence, localization, pose, retrieval_tables, reuse, segmentation_tables
 from locus.evaluation.correspondence import Correspondence
-from locus.evaluation.localization import Localization
+from locus.evaluation.localization import Localization, TrueMap
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.report import Shown, results_json, write_report
@@ -200,7 +200,8 @@ class EvaluateLocalization:
     protocol: Annotated[Localization, tyro.conf.arg(name="")] = LOCALIZATION
 
     def run(self) -> int:
-        return self.common.show(self.common.outcome(self.protocol, self.common.compared()), localization)
+        methods = self.common.compared({"truth": TrueMap})
+        return self.common.show(self.common.outcome(self.protocol, methods), localization)
 
 
 @dataclass(frozen=True)

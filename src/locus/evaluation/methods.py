@@ -65,7 +65,7 @@ class ModelMethod(Method):
     def fingerprint(self) -> str:
         return self.model.fingerprint
 
-    def grid(self, width: int, height: int) -> tuple[int, int]:
+    def grid(self, width: int, height: int) -> tuple[int, int] | None:
         return self.model.grid(width, height)
 
     def scale(self, radius: float) -> int:
