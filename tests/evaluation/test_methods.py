@@ -99,6 +99,7 @@ def test_a_model_that_is_nowhere_is_a_row(monkeypatch):
         ("predictions:theirs.jsonl", "only for `locus eval pose` and"),
         ("clasic", "unknown method.* did you mean classic"),
         ("dinov2-smal@7+whitened", "unknown method.* did you mean dinov2-small"),
+        ("locus-smal", "unknown method.* did you mean locus-small"),
         ("nonesuch", "unknown method.* `locus weights list`"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Literal
 
 import torch
 
-from locus import backbones
+from locus import backbones, shipped
 from locus.backbones import Backbone
 from locus.errors import LocusError
 from locus.evaluation.learned_matchers import LEARNED
@@ -36,7 +36,6 @@ MASKS: dict[str, Callable[[], Competitor]] = {
     "mask2former+oracle": partial(Mask2Former, oracle=True),
 }
 PREDICTIONS = "predictions:"
-COMES_WITH_LOCUS = "locus-"  # how the names of its models begin
 BACKBONES = ("classic", *SHORT, *backbones.VARIANTS)
 DIMENSION = 64  # of the paper's features, and of what backbones are reduced to
 
@@ -109,9 +108,10 @@ def method_of(word: str, means: Means) -> Competitor | Unavailable:
 
 def _refuse_typo(name: str) -> None:
     """A trained model is a folder, comes with LoCUS, or is an owner/name of the hub; anything else is misspelt."""
-    if "/" in name or Path(name).is_dir() or name.startswith(COMES_WITH_LOCUS):
+    models = (shipped.DEFAULT, *shipped.MODELS)
+    if "/" in name or Path(name).is_dir() or name in models:
         return
-    near = get_close_matches(name, [*BACKBONES, *WORDS, *MATCHERS, *MASKS], 1)
+    near = get_close_matches(name, [*models, *BACKBONES, *WORDS, *MATCHERS, *MASKS], 1)
     advice = f"did you mean {near[0]}?" if near else "`locus weights list` shows the backbones"
     raise EvaluationError(f"{name} is an unknown method: no folder, no model and no backbone of that name; {advice}")
 
