@@ -96,6 +96,14 @@ def test_a_row_that_lacks_a_place_says_so_and_is_never_the_best(rooms, tmp_path,
     assert "half (1 of 2 places)" in views.figures(outcome)[0][1]
 
 
+def test_a_row_of_one_place_beside_rows_of_two_has_no_interval(rooms, tmp_path):
+    scenes = {"unseen": [rooms / "first", rooms / "second"]}
+    outcome = run(PROTOCOL, [Half(), Chance()], scenes, folder=tmp_path)
+    half, whole = (row.cells[1] for row in retrieval_tables.tables(outcome)[0].rows[:2])
+    assert half.low is None  # it would be of batches, where the note says places
+    assert whole.low is not None
+
+
 def test_pictures_are_of_a_scene_that_every_method_was_measured_on(rooms, tmp_path):
     paths, methods = [rooms / "second", rooms / "first"], [Half(), Chance()]
     outcome = run(PROTOCOL, methods, {"unseen": paths}, folder=tmp_path)

@@ -1,7 +1,5 @@
 """What a retrieval run says: Table 1, by place, by landmark; precision against recall."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
@@ -9,7 +7,7 @@ from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Chance, Competitor, Method, Truth
 from locus.evaluation.published import NOTE, PLACE_RECOGNITION
 from locus.evaluation.ranking import VIEWS
-from locus.evaluation.runner import Outcome, Part
+from locus.evaluation.runner import Outcome
 from locus.evaluation.tables import Column, Row, Table, unavailable
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -44,12 +42,14 @@ def _curves(outcome: Outcome, radius: str, view: str) -> list[Line]:
     return lines
 
 
-def _units(parts: Sequence[Part], radius: str, view: str, measure: str) -> np.ndarray:
-    """One value a place, the mean of its batches; of a single place, one a batch."""
+def _units(outcome: Outcome, label: str, group: str, radius: str, view: str, measure: str) -> np.ndarray:
+    """One value a place, the mean of its batches; one a batch if there is but one place, for all methods."""
+    parts = outcome.of(label, group)
     places = [[batch[view][measure] for batch in part.measured["radii"][radius]] for part in parts]
-    if any(value is None for values in places for value in values):
+    if not places or any(value is None for values in places for value in values):
         return np.zeros(0)
-    return np.array(places[0]) if len(places) == 1 else np.array([np.mean(values) for values in places])
+    single = len({part.scene for part in outcome.parts if part.group == group}) == 1
+    return np.array(places[0]) if single else np.array([np.mean(values) for values in places])
 
 
 def _main(outcome: Outcome, radius: str) -> Table:
@@ -61,7 +61,7 @@ def _main(outcome: Outcome, radius: str) -> Table:
     rows = [
         outcome.row(
             method,
-            [estimate(_units(outcome.of(method.label, group), radius, view, measure)) for view, measure, group in keys],
+            [estimate(_units(outcome, method.label, group, radius, view, measure)) for view, measure, group in keys],
         )
         if isinstance(method, Competitor)
         else unavailable(method.label, method.reason)
