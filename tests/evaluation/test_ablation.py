@@ -29,6 +29,8 @@ def test_a_grid_is_every_combination_in_the_settings_own_types():
         (["colour=red"], "no setting"),
         (["kappa"], "no setting"),
         (["kappa=many"], "is a number"),
+        (["radii=abc"], "radii is a number, not abc"),
+        (["self_pair=true"], "no setting"),  # it is always left out; pairs of one frame are exclude_same_frame
         (["head=none"], "head is paper or"),
         (["exclude_same_frame=1"], "true or false"),
         (["kappa=1,2", "κ=3"], "varied twice"),
@@ -43,7 +45,11 @@ def test_the_command_trains_evaluates_and_draws(rooms, tokens, tmp_path, monkeyp
     monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
     words = ["eval", "ablate", str(rooms / "first"), "--train", str(rooms / "second"), "--val", str(rooms / "unseen")]
     words += ["--vary", "kappa=2.5,50", "--base", *BASE, "--out", str(tmp_path / "grid"), "--cache", str(tokens)]
-    assert main([*words, "--radii", "0.3", "--frames", "6", "--batches", "1", "--landmarks", "20"]) == 0
+    words += ["--radii", "0.3", "--frames", "6", "--batches", "1", "--landmarks", "20"]
+    assert main(words) == 0
     assert "kappa=2.5" in capsys.readouterr().out
     assert (tmp_path / "grid" / "kappa=50" / "model.safetensors").is_file()
     assert "<svg" in (tmp_path / "grid" / "report.html").read_text()
+    (tmp_path / "empty").mkdir()
+    assert main([*words[:2], str(tmp_path / "empty"), *words[3:]]) == 1
+    assert f"not measured: {tmp_path / 'empty'}" in capsys.readouterr().err

@@ -60,10 +60,38 @@ def test_matches_lie_inside_both_images(weights, place, kind, monkeypatch):
     assert (np.diff(matches.scores) <= 0).all()
 
 
+def test_loftr_pairs_the_cells_whose_scores_say_so(weights, place, monkeypatch):
+    """Scores forced to a shift by four cells; all else, the layout of what it says above all, is transformers'."""
+    monkeypatch.setattr(learned_matchers, "SHORTER", 128)
+    matcher = PairMatcher("loftr", weights / "loftr")
+    read_off = matcher.network._get_matches_from_scores
+
+    def shifted(scores):
+        forced = torch.zeros_like(scores)
+        for row in range(scores.shape[1]):
+            for column in range(scores.shape[2] - 4):
+                forced[0, row, column, row, column + 4] = 0.9
+        return read_off(forced)
+
+    monkeypatch.setattr(matcher.network, "_get_matches_from_scores", shifted)
+    matches = matcher.match(place, 0, 1)
+    cell = 8 * np.array(matches.size_a) / np.array(prepared(place.frame(0).image).shape[:0:-1])
+    assert len(matches) > 20
+    assert (np.abs(matches.pixels_b - matches.pixels_a - [4, 0] * cell) <= 1.3 * cell).all()
+
+
 def test_weights_of_another_network_are_refused(weights, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "lightglue"}')
     with pytest.raises(LocusError, match="holds no SuperPoint"):
         SuperPoint("nn", tmp_path)
+
+
+@pytest.mark.parametrize(("in_a", "in_b"), [(0, 3), (1, 3), (3, 1), (3, 0)])
+def test_too_few_keypoints_are_no_matches(weights, place, monkeypatch, in_a, in_b):
+    matcher = SuperPoint("nn", weights / "superpoint")
+    some = iter([Keypoints(np.ones((count, 2)), torch.eye(count, 4)) for count in (in_a, in_b)])
+    monkeypatch.setattr(matcher, "detect", lambda image: next(some))
+    assert len(matcher.match(place, 0, 1)) == 0
 
 
 def test_fginn_leaves_a_second_detection_of_the_same_corner_out():

@@ -7,12 +7,13 @@ import torch.nn.functional as F
 
 from locus.cli import main
 from locus.evaluation import localization, reuse, runner
-from locus.evaluation.localization import Localization
+from locus.evaluation.localization import Localization, TrueMap
 from locus.evaluation.methods import Chance, Method, Truth
 from locus.evaluation.place import EvaluationError
 from locus.evaluation.reuse import Reuse
 from locus.evaluation.runner import Outcome, Part, run, run_together
-from locus.evaluation.specs import Means, method_of
+from locus.evaluation.specs import Means, method_of, methods_of
+from tests.scenes import layouts, room
 from tests.tasks import labelled_room
 
 REUSE = Reuse(radius=0.3, kappas=(2.0, 10.0), frames=6, landmarks=20)
@@ -64,6 +65,14 @@ def test_frames_are_placed_in_a_map_of_the_others(rooms, tokens, tmp_path):
     assert "<svg" in localization.figures(outcome)[0][1]
 
 
+def test_the_ground_truth_places_every_frame_that_the_map_covers(rooms, tmp_path):
+    (method,) = methods_of(["truth"], Means(), {"truth": TrueMap})
+    outcome = run(Localization(queries=6), [method], {"unseen": [rooms / "first"]}, folder=tmp_path)
+    metres, degrees = np.median(localization.errors(outcome, "ground truth"), axis=0)
+    assert metres < 0.25
+    assert degrees < 5
+
+
 def test_embeddings_that_mean_the_same_everywhere_serve_every_place(homes, tmp_path):
     outcome = run_together(REUSE, [Same(), Chance()], homes, folder=tmp_path)
     same, chance = (part.measured["landmarks"] for part in outcome.parts)
@@ -89,6 +98,20 @@ def test_places_without_labels_have_no_classes_but_can_be_served(rooms, tmp_path
     assert [table.title for table in reuse.tables(outcome)] == [
         "Reuse: other places that a landmark's embedding serves"
     ]
+
+
+def test_a_place_that_cannot_be_used_is_told_and_the_others_are_measured(homes, rooms, tmp_path):
+    layouts.nerfstudio(tmp_path / "lonely", room.shots(1))
+    shots = room.shots(2)
+    shots[1].world_from_camera[:3, 3] += 100  # nothing is seen in both frames
+    layouts.nerfstudio(tmp_path / "apart", shots)
+    bad = [tmp_path / "lonely", tmp_path / "apart", tmp_path / "nowhere"]
+    outcome = run_together(REUSE, [Chance()], [homes[0], *bad, homes[1]], folder=tmp_path / "kept")
+    assert list(outcome.failures) == list(map(str, bad))
+    assert "no spot is seen in two frames" in outcome.failures[str(tmp_path / "apart")]
+    (part,) = outcome.parts
+    assert part.measured["scenes"] == [home.name for home in homes]
+    assert np.isfinite(reuse.tables(outcome)[-1].rows[0].cells[0].value)
 
 
 def test_one_place_is_refused(place):

@@ -91,6 +91,23 @@ def test_a_model_that_is_nowhere_is_a_row(monkeypatch):
     assert isinstance(found[1], Chance)
 
 
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("sift-ratio", "only for `locus eval pose`"),
+        ("mask2former+oracle", "only for `locus eval segmentation`"),
+        ("predictions:theirs.jsonl", "only for `locus eval pose` and"),
+        ("clasic", "unknown method.* did you mean classic"),
+        ("dinov2-smal@7+whitened", "unknown method.* did you mean dinov2-small"),
+        ("locus-smal", "unknown method.* did you mean locus-small"),
+        ("nonesuch", "unknown method.* `locus weights list`"),
+    ],
+)
+def test_words_of_other_tasks_and_typos_are_one_sentence(word, sentence):
+    with pytest.raises(LocusError, match=sentence):
+        methods_of(["random", word], Means())
+
+
 def test_a_trained_model_has_its_own_layer(tmp_path):
     (tmp_path / "run").mkdir()
     with pytest.raises(LocusError, match="name it alone"):

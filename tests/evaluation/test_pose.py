@@ -1,7 +1,9 @@
 """Pose errors in closed form, SuperGlue's AUC, pairs files, predictions, and whole rows of the table."""
 
 import json
+from types import SimpleNamespace
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,12 +16,13 @@ from locus.evaluation import pose, runner
 from locus.evaluation.matchers import SiftRatio, TrueMatcher
 from locus.evaluation.methods import Chance
 from locus.evaluation.pairs import draw_pairs, named_pairs, read_pairs
-from locus.evaluation.place import EvaluationError
+from locus.evaluation.place import EvaluationError, Place
 from locus.evaluation.pose import RelativePoses
 from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.runner import run
 from locus.geometry import invert
+from tests.scenes import room
 
 angles = st.floats(-3.1, 3.1)
 
@@ -97,6 +100,21 @@ def test_pairs_are_drawn_by_overlap_and_their_motion_is_the_scenes(place):
     assert [(p.a, p.b) for p in pairs] == [(p.a, p.b) for p in draw_pairs(place, 4, 0)]
 
 
+def test_pairs_are_drawn_with_the_overlap_that_is_asked_for(place):
+    everything = draw_pairs(place, 1000, 0, (0.0, 1.0))
+    assert len(everything) == len(place) * (len(place) - 1) / 2
+    asked = RelativePoses(pairs=1000, overlap=(0.2, 0.4, 0.6)).compared(place)
+    within = [pair for pair in everything if 0.2 <= pair.overlap < 0.6]
+    assert {frozenset((pair.a, pair.b)) for pair in asked} == {frozenset((pair.a, pair.b)) for pair in within}
+    assert 0 < len(asked) < len(everything)
+
+
+@pytest.mark.parametrize("edges", [(0.1,), (0.5, 0.2), (0.2, 0.2), (-0.1, 1.0), (0.1, 1.5)])
+def test_bad_ranges_of_overlap_are_one_sentence(edges):
+    with pytest.raises(EvaluationError, match="rising shares from 0 to 1"):
+        RelativePoses(overlap=edges)
+
+
 def superglue_line(place, a, b, motion):
     camera = place.frame(a).camera
     intrinsics = " ".join(str(value) for value in camera.matrix.ravel())
@@ -120,6 +138,8 @@ def test_superglues_lines_bring_their_own_motion(place, tmp_path):
         ("", "names no pair"),
         ("a b c\n", "line 1: a pair has 2 names"),
         ("a b\na b\n", "line 2: the pair a b is there twice"),
+        ("a a\n", "line 1: a is paired with itself"),
+        ("s/a.png s/a\n", "line 1: s/a.png is paired with itself"),
         ("a b 1 0 " + "1 " * 34, "turned images"),
         ("a b 0 0 " + "1 " * 34, "not rigid"),
         ("a b 0 0 " + "x " * 34, "line 1: could not convert"),
@@ -150,6 +170,14 @@ def test_bad_predictions_are_one_sentence(tmp_path, lines, words):
     file.write_text("\n".join(json.dumps(line) for line in lines))
     with pytest.raises(LocusError, match=words):
         PosePredictions(file)
+
+
+def test_bad_predictions_end_the_command(rooms, tmp_path, capsys):
+    file = tmp_path / "theirs.jsonl"
+    file.write_text(json.dumps({"scene": "s", "a": "1", "b": "2", "b_from_a": MIRRORED}))
+    words = ["eval", "pose", str(rooms / "first"), "--methods", "random", f"predictions:{file}"]
+    assert main(words) == 2
+    assert "line 1: the pose is not rigid" in capsys.readouterr().err
 
 
 def test_predictions_must_have_every_pair(tmp_path):
@@ -203,6 +231,16 @@ def test_a_pairs_file_is_told_by_what_is_in_it(rooms, place, tmp_path):
     assert json.loads(json.dumps(outcome.json()))["protocol"]["pairs_file"] == str(file)
 
 
+def test_a_named_frame_is_of_the_scene_whose_folder_it_is_in(rooms, place, tmp_path):
+    first, second = place.frame(0).name, place.frame(1).name
+    file = tmp_path / "pairs.txt"
+    file.write_text(f"second/{first}.png second/{second}.png\nscans/first/{first}.jpg first/{second}\nx {second}\n")
+    assert [(pair.a, pair.b, pair.line) for pair in named_pairs(place, read_pairs(file))] == [(0, 1, 1)]
+    outcome = run(RelativePoses(pairs_file=file), [TrueMatcher()], {"unseen": [rooms / "first"]}, folder=tmp_path)
+    notes = " ".join(pose.tables(outcome)[0].notes)
+    assert f"2 of 3 pairs of {file} are of no scene here, the first second/{first}.png second/{second}.png." in notes
+
+
 def test_metric_scale_takes_depth():
     with pytest.raises(EvaluationError, match="3d-3d"):
         RelativePoses(scale="metric")
@@ -225,9 +263,18 @@ def test_the_command_takes_features_sift_and_a_filled_template(rooms, tokens, tm
 
 
 def test_sift_finds_a_shifted_image(place):
-    """Of an image and itself, every match lies where it was."""
-    matches = SiftRatio().match(place, 0, 0)
-    assert np.allclose(matches.pixels_a, matches.pixels_b)
+    """Twelve pixels further right in the second of two images."""
+    image = np.random.default_rng(0).integers(0, 255, (24, 32, 3)).astype(np.uint8)
+    image = cv2.resize(image, (room.WIDTH, room.HEIGHT), interpolation=cv2.INTER_CUBIC)
+
+    class Shifted(Place):
+        def frame(self, row):
+            return SimpleNamespace(image=np.roll(image, 12 * row, axis=1), camera=place.frame(0).camera)
+
+    matches = SiftRatio().match(Shifted(**vars(place)), 0, 1)
+    shift = matches.pixels_b - matches.pixels_a
+    assert len(matches) > 20
+    assert np.mean(np.abs(shift - [12, 0]).max(axis=1) < 0.5) > 0.9
 
 
 def test_features_at_random_are_no_pose_or_a_wrong_one(rooms, tmp_path):

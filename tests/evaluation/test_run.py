@@ -5,10 +5,15 @@ import json
 import pytest
 
 from locus.cli import main
-from locus.evaluation import runner
+from locus.commands.benchmarks import Common
+from locus.errors import LocusError
+from locus.evaluation import correspondence, pose, retrieval_tables, runner
+from locus.evaluation.correspondence import Correspondence
 from locus.evaluation.methods import Chance, Truth, Unavailable
+from locus.evaluation.pose import RelativePoses
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.runner import run
+from tests.scenes import layouts, room
 
 PROTOCOL = Retrieval(radii=(0.3,), frames=6, batches=2, landmarks=30)
 SMALL = ["--radii", "0.3", "--frames", "6", "--batches", "2", "--landmarks", "30"]
@@ -37,11 +42,13 @@ def test_finished_parts_are_skipped_and_done_again_if_wanted(rooms, tmp_path):
     assert method.asked == 6
 
 
-def test_a_damaged_part_is_measured_again(rooms, tmp_path):
+@pytest.mark.parametrize("damaged", ["{half", "{}", "[]"])
+def test_a_damaged_part_is_measured_again_with_a_word(rooms, tmp_path, damaged):
     method, scenes = Counting(), {"unseen": [rooms / "first"]}
     first = run(PROTOCOL, [method], scenes, folder=tmp_path)
-    next(tmp_path.rglob("*.json")).write_text("{half")
-    assert run(PROTOCOL, [method], scenes, folder=tmp_path).parts == first.parts
+    next(tmp_path.rglob("*.json")).write_text(damaged)
+    with pytest.warns(UserWarning, match="is damaged; its part is measured again"):
+        assert run(PROTOCOL, [method], scenes, folder=tmp_path).parts == first.parts
     assert method.asked == 2
 
 
@@ -52,6 +59,77 @@ def test_a_failed_scene_does_not_lose_the_others(rooms, tmp_path):
     )
     assert [part.method for part in outcome.parts] == ["ground truth", "random"]
     assert list(outcome.failures) == [str(tmp_path / "nowhere")]
+
+
+class Half(Chance):
+    """Knows nothing of the second place."""
+
+    label = "half"
+    fingerprint = "half"
+    bound = False
+
+    def features(self, place, radius):
+        if place.scene.name == "second":
+            raise LocusError("never heard of it")
+        return super().features(place, radius)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "views"),
+    [
+        (PROTOCOL, retrieval_tables),
+        (Correspondence(pairs=2), correspondence),
+        (RelativePoses(pairs=2, solver="3d-3d"), pose),
+    ],
+)
+def test_a_row_that_lacks_a_place_says_so_and_is_never_the_best(rooms, tmp_path, protocol, views):
+    whole = Chance()
+    whole.bound = False
+    scenes = {"unseen": [rooms / "first", rooms / "second"]}
+    outcome = run(protocol, [Half(), whole], scenes, folder=tmp_path)
+    assert outcome.failures == {"half on second": "never heard of it"}
+    for table in views.tables(outcome):
+        half, all_of_it = table.rows[:2]
+        assert half.label == "half (1 of 2 places)"
+        assert all_of_it.label == "random"
+        assert not any(row == 0 for row, _ in table.best())
+    assert "half (1 of 2 places)" in views.figures(outcome)[0][1]
+
+
+def test_a_row_of_one_place_beside_rows_of_two_has_no_interval(rooms, tmp_path):
+    scenes = {"unseen": [rooms / "first", rooms / "second"]}
+    outcome = run(PROTOCOL, [Half(), Chance()], scenes, folder=tmp_path)
+    half, whole = (row.cells[1] for row in retrieval_tables.tables(outcome)[0].rows[:2])
+    assert half.low is None  # it would be of batches, where the note says places
+    assert whole.low is not None
+
+
+def test_pictures_are_of_a_scene_that_every_method_was_measured_on(rooms, tmp_path):
+    paths, methods = [rooms / "second", rooms / "first"], [Half(), Chance()]
+    outcome = run(PROTOCOL, methods, {"unseen": paths}, folder=tmp_path)
+    drawn = []
+
+    def draw(benchmark, methods, place):
+        drawn.append(place.scene.name)
+        return []
+
+    Common(tuple(map(str, paths)), (), report=tmp_path).pictures(draw, PROTOCOL, methods, outcome)
+    assert drawn == ["first"]
+    Common((str(paths[0]),), (), report=tmp_path).pictures(draw, PROTOCOL, methods, outcome)
+    assert drawn == ["first"]  # no picture rather than no report
+
+
+def test_a_scene_that_no_method_can_use_is_no_methods_lack(rooms, tmp_path):
+    layouts.nerfstudio(tmp_path / "lonely", room.shots(1))
+    outcome = run(PROTOCOL, [Chance(), Half()], {"unseen": [tmp_path / "lonely", rooms / "first"]}, folder=tmp_path)
+    assert list(outcome.failures) == [str(tmp_path / "lonely")]
+    assert [outcome.label(method) for method in outcome.methods] == ["random", "half"]
+
+
+def test_two_scenes_of_one_name_are_refused(rooms, tmp_path):
+    (tmp_path / "first").symlink_to(rooms / "first")
+    with pytest.raises(LocusError, match="have the same name; rename one"):
+        run(PROTOCOL, [Chance()], {"unseen": [rooms / "first", tmp_path / "first"]}, folder=tmp_path / "kept")
 
 
 @pytest.fixture
@@ -95,6 +173,25 @@ def test_a_scene_that_failed_is_told_and_exits_with_1(rooms, tokens, kept, capsy
     captured = capsys.readouterr()
     assert "not measured:" in captured.err
     assert "| random |" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("task", "option", "value", "least"),
+    [
+        ("retrieval", "frames", 1, 2),
+        ("retrieval", "batches", 0, 1),
+        ("pose", "pairs", 0, 1),
+        ("pose", "pairs", -1, 1),
+        ("correspondence", "pairs", -1, 1),
+        ("correspondence", "refine", 0, 1),
+        ("localization", "queries", 0, 1),
+        ("localization", "queries", -1, 1),
+        ("reuse", "landmarks", 0, 1),
+    ],
+)
+def test_options_that_leave_nothing_to_measure_are_one_sentence(task, option, value, least, capsys):
+    assert main(["eval", task, "nowhere", "--methods", "random", f"--{option}", str(value)]) == 2
+    assert f"--{option} must be at least {least}, not {value}" in capsys.readouterr().err
 
 
 def test_nothing_at_all_is_one_sentence(kept, capsys):

@@ -1,6 +1,7 @@
 """Segmentation scores against scikit-learn; the ceiling, the floor, oracles, masks from files, and what is left out."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from locus.cli import main
 from locus.errors import LocusError
 from locus.evaluation import runner, segmentation_tables
 from locus.evaluation.masks import Mask2Former, MaskPredictions, Segments, oracle_names
-from locus.evaluation.methods import Chance, Truth
+from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.place import EvaluationError, open_place
 from locus.evaluation.runner import run
 from locus.evaluation.segmentation import Segmentation, truth_of
 from locus.evaluation.segmentation_metrics import group_scores
+from locus.evaluation.specs import Means, methods_of
 from locus.scenes.scene import LabelClass
 from tests.scenes import layouts, room
 
@@ -41,6 +43,7 @@ def write(root, shots):
             frame[f"{kind}_file_path"] = f"{kind}/{shot.name}.png"
     content["classes"] = [{"id": number, "name": name, "kind": kind} for number, (name, kind) in room.CLASSES.items()]
     (root / "transforms.json").write_text(json.dumps(content))
+    return root
 
 
 CLASSES = [LabelClass(1, "wall", "stuff"), LabelClass(2, "floor", "stuff"), LabelClass(3, "sofa 1", "thing")]
@@ -98,7 +101,14 @@ def test_what_the_probe_was_never_shown_is_left_out_and_counted(tmp_path):
     for number, shot in enumerate(shots):  # each frame's chair is another one
         shot.instance = np.where(shot.semantic == 5, 50 + number, shot.instance).astype(np.int32)
     write(tmp_path / "room", shots)
-    told = Segmentation().measure(Truth(), open_place(load_scene(tmp_path / "room"), (9, 12)))
+    place = open_place(load_scene(tmp_path / "room"), (9, 12))
+    told = Segmentation().measure(Truth(), place)
+    theirs = MaskPredictions(
+        masks(tmp_path / "masks", place, {label.id: label.name for label in truth_of(place).classes})
+    )
+    by_masks = Segmentation().measure(theirs, place)
+    counted = ("patches", "straddling", "absent classes", "absent patches")
+    assert [by_masks[name] for name in counted] == [told[name] for name in counted]  # the same patches for everyone
     assert told["absent classes"] > 0
     assert told["absent patches"] > 0
     assert told["groups"]["all"]["mIoU"] == 1
@@ -116,6 +126,23 @@ def test_a_scene_without_things_has_no_column_of_things(tmp_path):
     table = segmentation_tables.tables(outcome)[0]
     assert "No things in room." in table.notes[1]
     assert table.rows[0].cells[3] is None
+
+
+def test_frames_and_label_maps_that_cannot_be_read_do_not_lose_the_scene(tmp_path):
+    write(tmp_path / "room", room.shots(8))
+    names = [shot.name for shot in room.shots(8)]
+    for damaged in (f"images/{names[0]}.png", f"semantic/{names[0]}.png", f"semantic/{names[3]}.png"):
+        (tmp_path / "room" / damaged).write_bytes(b"no picture")
+    with pytest.warns(UserWarning, match="1 of 8 frames are left out"):
+        place = open_place(load_scene(tmp_path / "room"), (9, 12))
+    with pytest.warns(UserWarning, match=f"labels of 1 of 7 frames are left out: frame {names[3]}"):
+        known = truth_of(place)
+    whole = open_place(load_scene(write(tmp_path / "whole", room.shots(8))), (9, 12))
+    expected = truth_of(whole).labels[1:]
+    expected[2] = 0
+    assert np.array_equal(known.labels, expected)
+    with pytest.warns(UserWarning, match="labels of 1"):
+        assert Segmentation(split="same-images").measure(Truth(), place)["groups"]["all"]["mIoU"] == 1
 
 
 def test_a_scene_without_labels_is_one_sentence(tmp_path):
@@ -152,9 +179,15 @@ def test_bad_masks_are_one_sentence(place, tmp_path):
     folder = masks(tmp_path / "masks", place, {1: "wall"})
     with pytest.raises(EvaluationError, match="does not name"):
         Segmentation().measure(MaskPredictions(folder), place)
-    next((folder / place.scene.name).glob("*.png")).unlink()
     (folder / f"{place.scene.name}.json").write_text("[]")
-    with pytest.raises(EvaluationError, match=r"is missing|must be an object"):
+    with pytest.raises(EvaluationError, match="must be an object of ids and names"):
+        Segmentation().measure(MaskPredictions(folder), place)
+    mask = folder / place.scene.name / f"{place.frame(0).name}.png"
+    mask.write_bytes(mask.read_bytes()[:60])
+    with pytest.raises(LocusError, match=f"{mask.name} is (damaged|not an image)"):
+        Segmentation().measure(MaskPredictions(folder), place)
+    mask.unlink()
+    with pytest.raises(EvaluationError, match=f"{mask.name} is missing"):
         Segmentation().measure(MaskPredictions(folder), place)
     with pytest.raises(EvaluationError, match="does not exist"):
         MaskPredictions(tmp_path / "nowhere")
@@ -166,7 +199,7 @@ def test_the_oracle_names_a_segment_after_what_it_covers_most():
     assert named.names == {4: "wall"}
 
 
-def test_mask2former_gives_masks_of_the_images_size(place, tmp_path):
+def test_mask2former_gives_masks_of_the_images_size(place, tmp_path, monkeypatch):
     torch.manual_seed(0)
     swin = transformers.SwinConfig(
         image_size=64, embed_dim=8, depths=[1, 1, 1, 1], num_heads=[1, 1, 1, 1], window_size=4,
@@ -179,9 +212,31 @@ def test_mask2former_gives_masks_of_the_images_size(place, tmp_path):
     )  # fmt: skip
     transformers.Mask2FormerForUniversalSegmentation(config).save_pretrained(tmp_path)
     method = Mask2Former(weights=tmp_path)
+    run_network = method.network.forward
+
+    def forced(**images):
+        """Its fourth query sees a wall in the left half of the image, its fifth a chair in the right one."""
+        output = run_network(**images)
+        sides = torch.zeros_like(output.masks_queries_logits)
+        sides[:, [3, 4], :, : sides.shape[-1] // 2] = torch.tensor([9.0, -9.0])[:, None, None]
+        sides[:, [3, 4], :, sides.shape[-1] // 2 :] = torch.tensor([-9.0, 9.0])[:, None, None]
+        classes = torch.tensor([[0.0, 0.0, 9.0]]).repeat(6, 1)
+        classes[3], classes[4] = torch.tensor([9.0, 0.0, 0.0]), torch.tensor([0.0, 9.0, 0.0])
+        return replace(output, class_queries_logits=classes[None], masks_queries_logits=sides)
+
+    monkeypatch.setattr(method.network, "forward", forced)
     segments = method.segments(place, 0)
     assert segments.ids.shape == (room.HEIGHT, room.WIDTH)
-    assert set(np.unique(segments.ids)) <= {0, *segments.names}
+    assert segments.names == {1: "wall", 2: "chair 2"}
+    assert set(segments.ids[:, 3]) == {1}
+    assert set(segments.ids[:, -3]) == {2}
+
+
+def test_mask2former_without_weights_is_a_row_that_says_so(tmp_path):
+    transformers.Mask2FormerConfig().save_pretrained(tmp_path)
+    (method, _) = methods_of(["mask2former", "random"], Means(), {"mask2former": lambda: Mask2Former(weights=tmp_path)})
+    assert isinstance(method, Unavailable)
+    assert "holds no Mask2Former" in method.reason
 
 
 def test_the_command_draws_truth_beside_prediction(place, tokens, tmp_path, monkeypatch, capsys):

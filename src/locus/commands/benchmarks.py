@@ -12,7 +12,7 @@ from rich.markup import escape
 from locus.errors import LocusError
 from locus.evaluation import ablation, correspondence, localization, pose, retrieval_tables, reuse, segmentation_tables
 from locus.evaluation.correspondence import Correspondence
-from locus.evaluation.localization import Localization
+from locus.evaluation.localization import Localization, TrueMap
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.report import Shown, results_json, write_report
@@ -79,11 +79,12 @@ class Common:
     def pictures(
         self, draw: Callable[..., Pictures], benchmark: Benchmark, methods: Compared, outcome: Outcome
     ) -> Pictures:
-        """Of the first scene that could be measured, if there is a report to show them in."""
-        if self.report is None or not outcome.scenes:
-            return []
-        shown = next(path for path in self.unseen() if str(path) not in outcome.failures)
-        return draw(benchmark, methods, opened(shown, methods).place)
+        """Of the first scene that every method was measured on, if there is one and a report to show them in."""
+        whole = outcome.whole
+        for path in self.unseen() if self.report is not None and whole else []:
+            if str(path) not in outcome.failures and (shown := opened(path, methods)).scene.name in whole:
+                return draw(benchmark, methods, shown.place)
+        return []
 
     def show(self, outcome: Outcome, views: Views, pictures: Pictures = ()) -> int:
         """Print the tables and write what was asked for; 1 if something could not be measured."""
@@ -92,15 +93,20 @@ class Common:
         for table in shown.tables:
             console.print(rendered(table, self.style), markup=False)
             console.print()
-        for what, why in outcome.failures.items():
-            Console(stderr=True, soft_wrap=True).print(f"[red]not measured:[/red] {escape(what)}: {escape(why)}")
         if self.json is not None:
             with atomic(self.json) as file:
                 file.write_text(results_json(outcome, shown.tables))
             console.print(f"Results: {escape(str(self.json))}")
         if self.report is not None:
             console.print(f"Report: {escape(str(write_report(self.report, outcome, shown)))}")
-        return 1 if outcome.failures else 0
+        return told(outcome)
+
+
+def told(outcome: Outcome) -> int:
+    """Say what could not be measured; 1 if there is anything."""
+    for what, why in outcome.failures.items():
+        Console(stderr=True, soft_wrap=True).print(f"[red]not measured:[/red] {escape(what)}: {escape(why)}")
+    return 1 if outcome.failures else 0
 
 
 RETRIEVAL, CORRESPONDENCE, POSE, SEGMENTATION = Retrieval(), Correspondence(), RelativePoses(), Segmentation()
@@ -194,7 +200,8 @@ class EvaluateLocalization:
     protocol: Annotated[Localization, tyro.conf.arg(name="")] = LOCALIZATION
 
     def run(self) -> int:
-        return self.common.show(self.common.outcome(self.protocol, self.common.compared()), localization)
+        methods = self.common.compared({"truth": TrueMap})
+        return self.common.show(self.common.outcome(self.protocol, methods), localization)
 
 
 @dataclass(frozen=True)
@@ -242,12 +249,14 @@ class EvaluateAblate:
         outcome = ablation.ablate(
             variants, self.protocol, scenes, self.train, self.val, self.out, cache=self.cache, progress=True
         )
-        shown = Shown(ablation.tables(outcome, variants), ablation.figures(outcome, variants))
+        shown = Shown([])
+        if outcome.parts:
+            shown = Shown(ablation.tables(outcome, variants), ablation.figures(outcome, variants))
         console = Console(soft_wrap=True, highlight=False)
         for table in shown.tables:
             console.print(rendered(table), markup=False)
         console.print(f"Report: {escape(str(write_report(self.out, outcome, shown)))}")
-        return 1 if outcome.failures else 0
+        return told(outcome)
 
 
 Task = (

@@ -14,12 +14,12 @@ from locus.evaluation.methods import ModelMethod
 from locus.evaluation.place import EvaluationError
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.runner import Outcome, run
-from locus.evaluation.tables import Column, Row, Table
+from locus.evaluation.tables import Column, Table
 from locus.model import LoCUS
 from locus.training import Settings, train
 
 # The paper's symbols for what can be varied.
-SYMBOLS = {"ρ": "radii", "rho": "radii", "κ": "kappa", "τ": "tau", "self_pair": "exclude_same_frame"}
+SYMBOLS = {"ρ": "radii", "rho": "radii", "κ": "kappa", "τ": "tau"}
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,17 @@ def _read(name: str, text: str) -> Any:
     kinds = [kind for kind in get_args(hint) if kind is not type(None)] if type(None) in get_args(hint) else [hint]
     if text == "none" and type(None) in get_args(hint):
         return None
-    if get_origin(kinds[0]) is tuple:  # several radii would need a comma, which separates variants: a plus joins them
-        return tuple(float(part) for part in text.split("+"))
     if kinds[0] is bool:
         if text not in ("true", "false"):
             raise EvaluationError(f"{name} is true or false, not {text}")
         return text == "true"
-    if kinds[0] in (int, float):
-        try:
+    try:
+        if get_origin(kinds[0]) is tuple:  # several would need a comma, which separates variants: a plus joins them
+            return tuple(float(part) for part in text.split("+"))
+        if kinds[0] in (int, float):
             return kinds[0](text)
-        except ValueError:
-            raise EvaluationError(f"{name} is a number, not {text}") from None
+    except ValueError:
+        raise EvaluationError(f"{name} is a number, not {text}") from None
     choices = get_args(kinds[0])
     if choices and text not in choices:
         raise EvaluationError(f"{name} is {' or '.join(map(str, choices))}, not {text}")
@@ -120,9 +120,10 @@ def tables(outcome: Outcome, variants: Sequence[Variant]) -> list[Table]:
     """One row a variant."""
     names = list(variants[0].varied)
     rows = []
-    for variant in variants:
-        cells = [estimate(_values(outcome, variant.name, view)) for view in ("cross-view", "all pairs")]
-        rows.append(Row(variant.name, cells))
+    for method in outcome.methods:
+        if isinstance(method, ModelMethod):
+            cells = [estimate(_values(outcome, method.label, view)) for view in ("cross-view", "all pairs")]
+            rows.append(outcome.row(method, cells))
     columns = [Column("AP, cross-view"), Column("AP, all pairs")]
     notes = [
         f"One training each: differences within the noise between seeds mean nothing; vary seed too. {len(variants)} "
@@ -139,8 +140,9 @@ def figures(outcome: Outcome, variants: Sequence[Variant]) -> list[tuple[str, st
         values = list(dict.fromkeys(variant.varied[name] for variant in variants))
         means = []
         for value in values:
-            same = [variant for variant in variants if variant.varied[name] == value]
-            means.append(np.mean([_values(outcome, variant.name, "cross-view").mean() for variant in same]))
+            same = [variant.name for variant in variants if variant.varied[name] == value]
+            measured = [found.mean() for each in same if len(found := _values(outcome, each, "cross-view"))]
+            means.append(np.mean(measured) if measured else np.nan)
         line = Line("mean over the other settings", np.arange(len(values), dtype=float), np.array(means))
         drawn.append((f"Cross-view AP against {name}", line_figure({"": [line]}, name, "AP", ticks=values)))
     return drawn

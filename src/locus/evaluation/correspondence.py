@@ -20,10 +20,10 @@ from torch import Tensor
 
 from locus.evaluation.bootstrap import estimate
 from locus.evaluation.figures import Line, line_figure
-from locus.evaluation.methods import Chance, Method, Truth, Unavailable, kind_of, on_grid
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.methods import Method, Unavailable, on_grid
+from locus.evaluation.place import EvaluationError, Place, at_least
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.tables import Column, Table, unavailable
 from locus.geometry import invert, pose_error, transform
 from locus.scenes.patches import patch_centres
 from locus.scenes.visibility import FrameGeometry, visible
@@ -48,6 +48,9 @@ class Correspondence:
     """Of the pairs drawn."""
 
     name = "correspondence"
+
+    def __post_init__(self) -> None:
+        at_least(1, pairs=self.pairs, refine=self.refine)
 
     def measure(self, method: Method, place: Place) -> dict[str, Any]:
         """Every pair of one place."""
@@ -111,8 +114,10 @@ def tables(outcome: Outcome) -> list[Table]:
                 continue
             binned = _by_turn(outcome, method.label, index)
             everything = np.concatenate(binned)
-            rows.append(Row(method.label, [estimate(each) for each in [*binned, everything]], kind_of(method)))
-        counted = [len(each) for each in _by_turn(outcome, outcome.parts[0].method, index)]
+            rows.append(outcome.row(method, [estimate(each) for each in [*binned, everything]]))
+        counted = max(
+            ([len(each) for each in _by_turn(outcome, part.method, index)] for part in outcome.parts), key=sum
+        )
         sizes = {"{}×{}".format(*part.measured["image"]) for part in outcome.parts}
         notes = [
             f"{sum(counted)} pairs ({', '.join(map(str, counted))}) of {len(outcome.scenes)} places; "
@@ -132,7 +137,7 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
     for method in outcome.methods:
         if isinstance(method, Method) and outcome.of(method.label):
             values = [each.mean() if len(each) else np.nan for each in _by_turn(outcome, method.label, 1)]
-            lines.append(Line(method.label, middle.astype(float), np.array(values), isinstance(method, Chance | Truth)))
+            lines.append(Line(outcome.label(method), middle.astype(float), np.array(values), method.bound))
     labels = [f"{low:g}–{high:g}°" for low, high in pairwise(TURNS)]
     drawn = line_figure({"": lines}, "viewpoint change", "matches within 10 pixels", ticks=labels)
     return [("Matches within 10 pixels, by viewpoint change", drawn)]

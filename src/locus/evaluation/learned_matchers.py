@@ -13,9 +13,10 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.backbones.weights import locate
+from locus.errors import WeightsError
 from locus.evaluation.matchers import Image, Keypoints, Matcher, nearest_two, pixel_matches
 from locus.evaluation.methods import Competitor
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import Place
 from locus.tasks.matching import Matches
 
 SHORTER = 480  # pixels of the shorter side that these networks were trained for
@@ -37,7 +38,7 @@ class SuperPoint(Matcher):
     def __init__(self, test: Literal["nn", "fginn"], weights: str | Path = SUPERPOINT) -> None:
         self.label = f"SuperPoint + {test.upper()}"
         self.test = test
-        self.network, self.source = _loaded("SuperPointForKeypointDetection", weights)
+        self.network, self.source = pretrained("SuperPointForKeypointDetection", weights)
 
     @property
     def fingerprint(self) -> str:
@@ -48,7 +49,8 @@ class SuperPoint(Matcher):
         if self.test == "nn":
             found, nearest, ratio = nearest_two(first, second)
             _, back, _ = nearest_two(second, first)
-            kept = back[nearest] == found if len(found) else np.zeros(0, bool)
+            # One keypoint alone has no nearest two, and no score.
+            kept = back[nearest] == found if len(back) else np.zeros(len(found), bool)
         else:
             nearest, ratio = fginn(first, second)
             found, kept = np.arange(len(nearest)), ratio < RATIO
@@ -75,13 +77,17 @@ def fginn(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, 
 
 
 class PairMatcher(Matcher):
-    """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints."""
+    """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints.
+
+    Of EfficientLoFTR, as transformers 5 has it, the cell of 8 pixels is trusted and the place within it is not: its
+    fine stage takes the two windows of a match from two lists of different order.
+    """
 
     def __init__(self, kind: Literal["lightglue", "loftr"], weights: str | Path | None = None) -> None:
         self.label = {"lightglue": "SuperPoint + LightGlue", "loftr": "EfficientLoFTR"}[kind]
         self.kind = kind
         name = {"lightglue": "LightGlueForKeypointMatching", "loftr": "EfficientLoFTRForKeypointMatching"}[kind]
-        self.network, self.source = _loaded(name, weights or {"lightglue": LIGHTGLUE, "loftr": LOFTR}[kind])
+        self.network, self.source = pretrained(name, weights or {"lightglue": LIGHTGLUE, "loftr": LOFTR}[kind])
 
     @property
     def fingerprint(self) -> str:
@@ -93,8 +99,8 @@ class PairMatcher(Matcher):
         output = self.network(torch.stack([prepared(image) for image in images])[None])
         partner, score = output.matches[0, 0], output.matching_scores[0, 0]
         found = (partner > -1).nonzero()[:, 0]
-        # LightGlue names the other image's keypoint; LoFTR lists both in one order.
-        other = partner[found].long() if self.kind == "lightglue" else found
+        # Each row says where in the other one its partner stands; LoFTR's rows are in the order of the other's cells.
+        other = partner[found].long()
         pixels = _pixels(output.keypoints[0, 0][found], images[0]), _pixels(output.keypoints[0, 1][other], images[1])
         return pixel_matches(place, a, b, *pixels, score[found].double().numpy())
 
@@ -114,7 +120,7 @@ def _pixels(relative: Float[Tensor, "n 2"], image: Image) -> Float[ndarray, "n 2
     return relative.double().numpy() * [image.shape[1], image.shape[0]] + half
 
 
-def _loaded(name: str, weights: str | Path) -> tuple[Any, str]:
+def pretrained(name: str, weights: str | Path) -> tuple[Any, str]:
     """A network of transformers, and the name of its weights."""
     import transformers
 
@@ -123,7 +129,7 @@ def _loaded(name: str, weights: str | Path) -> tuple[Any, str]:
         network = getattr(transformers, name).from_pretrained(located.folder)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n")[0]
-        raise EvaluationError(f"{located.folder} holds no {name.partition('For')[0]}: {reason}") from None
+        raise WeightsError(f"{located.folder} holds no {name.rpartition('For')[0]}: {reason}") from None
     return network.eval(), located.name
 
 

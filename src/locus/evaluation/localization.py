@@ -2,9 +2,11 @@
 
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from numpy import ndarray
 
@@ -12,16 +14,42 @@ from locus.dense import SceneFeatures
 from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Competitor, ModelMethod
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import EvaluationError, Place, at_least
 from locus.evaluation.pose_metrics import median
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.tables import Column, Table, unavailable
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap
+from locus.model import LoCUS
 from locus.tasks.localization import localize_features
 
 LIMITS = ((0.25, 2.0), (0.5, 5.0), (1.0, 10.0), (5.0, 30.0))
 """Metres and degrees that an answer may be off."""
+WAVES = 2.0  # radians a metre
+
+
+class TrueMap(ModelMethod):
+    """The ceiling that landmarks and solver set: features that tell points of the world apart, and nothing else.
+
+    Random waves of a patch's point, about half a metre fine; zero for a patch without one.
+    """
+
+    bound = True
+    fingerprint: ClassVar[str] = "true map 1"
+
+    def __init__(self) -> None:
+        # A map is a model's: this one lends its dimension and radius, and sees nothing.
+        super().__init__("ground truth", LoCUS("classic", head="identity"))
+
+    def grid(self, width: int, height: int) -> tuple[int, int] | None:
+        return None
+
+    def seen(self, place: Place) -> SceneFeatures:
+        waves = np.random.default_rng(0).normal(scale=WAVES, size=(3, self.model.dimension // 2))
+        phase = torch.from_numpy(np.nan_to_num(place.points) @ waves).float()
+        features = F.normalize(torch.cat([phase.sin(), phase.cos()], dim=-1), dim=-1)
+        features[~torch.from_numpy(place.known)] = 0
+        return SceneFeatures(place.scene, place.indices, features[None], place.points)
 
 
 @dataclass(frozen=True)
@@ -36,6 +64,9 @@ class Localization:
     """Of the halves, and of the random samples of the solver."""
 
     name = "localization"
+
+    def __post_init__(self) -> None:
+        at_least(1, queries=self.queries)
 
     def measure(self, method: Competitor, place: Place) -> dict[str, Any]:
         """How far every answer of one place is off; None where there is none."""
@@ -86,7 +117,7 @@ def tables(outcome: Outcome) -> list[Table]:
             cells += [estimate((found <= limits).all(axis=1).astype(float)) for limits in LIMITS]
             cells += [estimate(found[:, 0], median), estimate(found[:, 1], median)]
             cells += [float(np.isinf(found[:, 0]).mean())]
-        rows.append(Row(method.label, cells))
+        rows.append(outcome.row(method, cells))
     count = max(len(errors(outcome, method.label)) for method in outcome.methods)
     how = "with depth" if outcome.benchmark.depth else "from pixels alone"
     notes = [
@@ -103,6 +134,6 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
     lines = []
     for method in outcome.methods:
         found = errors(outcome, method.label)[:, 0]
-        if len(found):
-            lines.append(Line(method.label, limits, (found[:, None] <= limits).mean(axis=0)))
+        if isinstance(method, Competitor) and len(found):
+            lines.append(Line(outcome.label(method), limits, (found[:, None] <= limits).mean(axis=0), method.bound))
     return [("Frames placed to within so many metres", line_figure({"": lines}, "metres", "share", (0, 2), (0, 1)))]

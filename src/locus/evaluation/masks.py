@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Int, Int32
 from numpy import ndarray
-from PIL import Image
 
-from locus.backbones.weights import locate
+from locus.evaluation.learned_matchers import pretrained
 from locus.evaluation.methods import Competitor
 from locus.evaluation.place import EvaluationError, Place
+from locus.scenes.files import read_labels
 
 MASK2FORMER = "facebook/mask2former-swin-base-coco-panoptic"
 SIDE = 384  # pixels, of the images that Mask2Former was trained on
@@ -80,16 +80,15 @@ class MaskPredictions(MaskMethod):
         file = self.folder / place.scene.name / f"{frame.name}.png"
         if not file.is_file():
             raise EvaluationError(f"{file} is missing: masks of every frame are needed, empty ones too")
-        with Image.open(file) as image:
-            ids = np.asarray(image)
+        ids = read_labels(file)
         if ids.shape != (frame.camera.height, frame.camera.width):
             size = f"{frame.camera.width}×{frame.camera.height}"
-            raise EvaluationError(f"{file} must be a single-channel image of {size} pixels, as the frame is")
+            raise EvaluationError(f"{file} must be of {size} pixels, as the frame is")
         names = self._names(place.scene.name)
         unknown = np.setdiff1d(ids, [0, *names])
         if unknown.size:
             raise EvaluationError(f"{file} holds the id {unknown[0]}, which {place.scene.name}.json does not name")
-        return Segments(ids.astype(np.int32), names)
+        return Segments(ids, names)
 
     def _names(self, scene: str) -> dict[int, str]:
         file = self.folder / f"{scene}.json"
@@ -106,13 +105,9 @@ class Mask2Former(MaskMethod):
     """Mask2Former (transformers): panoptic masks of single images, so its objects have no name that lasts."""
 
     def __init__(self, oracle: bool = False, weights: str | Path = MASK2FORMER) -> None:
-        from transformers import Mask2FormerForUniversalSegmentation
-
-        located = locate(weights)
         self.label = "Mask2Former" + (" + oracle" if oracle else "")
         self.oracle = oracle
-        self.source = located.name
-        self.network = Mask2FormerForUniversalSegmentation.from_pretrained(located.folder).eval()
+        self.network, self.source = pretrained("Mask2FormerForUniversalSegmentation", weights)
 
     @property
     def fingerprint(self) -> str:

@@ -70,6 +70,7 @@ class TrueMatcher(Matcher):
     """The ceiling: every patch of A that B sees, matched to where depth and poses put it."""
 
     label = "ground truth"
+    bound = True
     fingerprint: ClassVar[str] = "true matches 1"
 
     def match(self, place: Place, a: int, b: int) -> Matches:

@@ -4,7 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ class Competitor(ABC):
 
     label: str
     """What the row is called."""
+    bound: ClassVar[bool] = False
+    """Whether it is the ceiling or the floor, and no competitor."""
 
     @property
     @abstractmethod
@@ -63,7 +65,7 @@ class ModelMethod(Method):
     def fingerprint(self) -> str:
         return self.model.fingerprint
 
-    def grid(self, width: int, height: int) -> tuple[int, int]:
+    def grid(self, width: int, height: int) -> tuple[int, int] | None:
         return self.model.grid(width, height)
 
     def scale(self, radius: float) -> int:
@@ -92,6 +94,7 @@ class Truth(Method):
     """
 
     label = "ground truth"
+    bound = True
     fingerprint: ClassVar[str] = "truth 1"
     EPSILON: ClassVar[float] = 1e-4
 
@@ -108,6 +111,7 @@ class Chance(Method):
     """The floor: random features, the same for the same frame."""
 
     label = "random"
+    bound = True
     fingerprint: ClassVar[str] = "random 1"
     DIMENSION: ClassVar[int] = 64
 
@@ -127,8 +131,3 @@ def on_grid(features: Features, grid: tuple[int, int]) -> Float[Tensor, "frames 
     channels_first = features.permute(0, 3, 1, 2)
     blended = F.interpolate(channels_first, size=grid, mode="bilinear", align_corners=False)
     return F.normalize(blended.permute(0, 2, 3, 1), dim=-1)
-
-
-def kind_of(method: Competitor) -> Literal["measured", "bound"]:
-    """Bounds are no competitors."""
-    return "bound" if isinstance(method, Truth | Chance) else "measured"

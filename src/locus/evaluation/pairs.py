@@ -2,19 +2,20 @@
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.evaluation.place import EvaluationError, Place
 from locus.geometry import Camera, invert, rigid
+from locus.images import IMAGE_SUFFIXES
 
-OVERLAP = (0.1, 0.25, 0.5, 1.01)  # pairs that see less of each other are not drawn
+OVERLAP = (0.1, 0.25, 0.5, 1.0)  # pairs that see less of each other are not drawn
 SUPERGLUE = 2 + 2 + 9 + 9 + 16  # name_a name_b rot_a rot_b K_a K_b T_b_from_a
 
 
@@ -29,6 +30,8 @@ class Pair:
     """The lesser of the shares that each sees of the other."""
     camera_a: Camera
     camera_b: Camera
+    line: int | None = None
+    """Which of a file's pairs it is."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,24 @@ class NamedPair:
     """If the line says it."""
     intrinsics: tuple[Float[ndarray, "3 3"], Float[ndarray, "3 3"]] | None = None
 
+    def __str__(self) -> str:
+        return f"{self.a} {self.b}"
 
-def draw_pairs(place: Place, count: int, seed: int) -> list[Pair]:
-    """Up to `count` pairs of each range of overlap, the same for every method."""
+
+def between(overlap: Float[ndarray, " n"], low: float, high: float) -> Bool[ndarray, " n"]:
+    """Which lie in a range, whose end belongs to the next one; there is none after 1."""
+    return (overlap >= low) & ((overlap < high) | (high == 1))
+
+
+def draw_pairs(place: Place, count: int, seed: int, overlap: Sequence[float] = OVERLAP) -> list[Pair]:
+    """Up to `count` pairs of each range between two values of `overlap`, the same for every method."""
     shared = np.minimum(place.overlap, place.overlap.T)
     first, second = np.nonzero(np.triu(np.ones_like(shared), 1))
     values = shared[first, second]
     rng = np.random.default_rng([seed, zlib.crc32(place.scene.name.encode())])
     drawn = []
-    for low, high in pairwise(OVERLAP):
-        inside = np.flatnonzero((values >= low) & (values < high))
+    for low, high in pairwise(overlap):
+        inside = np.flatnonzero(between(values, low, high))
         for pair in np.sort(rng.choice(inside, min(count, len(inside)), replace=False)):
             # Either may come first, or the camera would always move on in time.
             a, b = rng.permutation([first[pair], second[pair]])
@@ -79,8 +90,10 @@ def read_pairs(path: Path) -> list[NamedPair]:
             pair = _named(words)
         except (LocusError, ValueError) as error:
             raise EvaluationError(f"{path}, line {number}: {error}") from None
+        if _bare(pair.a) == _bare(pair.b):
+            raise EvaluationError(f"{path}, line {number}: {pair.a} is paired with itself")
         if (pair.a, pair.b) in seen:
-            raise EvaluationError(f"{path}, line {number}: the pair {pair.a} {pair.b} is there twice")
+            raise EvaluationError(f"{path}, line {number}: the pair {pair} is there twice")
         seen.add((pair.a, pair.b))
         pairs.append(pair)
     if not pairs:
@@ -101,27 +114,32 @@ def _named(words: Sequence[str]) -> NamedPair:
 
 
 def named_pairs(place: Place, named: Sequence[NamedPair]) -> list[Pair]:
-    """The pairs of a file that are of this place: frames by name, with or without folders and ending."""
-    rows: dict[str, int] = {}
-    for row, index in enumerate(place.indices):
-        name = place.scene.sources[index].name
-        for spelling in (name, Path(name).stem, f"{place.scene.name}/{name}", f"{place.scene.name}/{Path(name).stem}"):
-            rows.setdefault(spelling, row)
+    """The pairs of a file that are of this place: frames by name, with or without the scene's folder and an ending."""
+    rows = {_bare(place.scene.sources[index].name): row for row, index in enumerate(place.indices)}
 
     def row_of(name: str) -> int | None:
-        return rows.get(name, rows.get(str(Path(name).with_suffix("")), rows.get(Path(name).stem)))
+        path = Path(_bare(name))
+        # Frames of other scenes have the same numbers.
+        here = len(path.parts) == 1 or place.scene.name in path.parts[:-1]
+        return rows.get(str(path), rows.get(path.name) if here else None)
 
     pairs = []
-    for each in named:
+    for line, each in enumerate(named):
         a, b = row_of(each.a), row_of(each.b)
         if a is None or b is None:
             continue
-        pair = pair_of(place, a, b)
+        pair = replace(pair_of(place, a, b), line=line)
         if each.b_from_a is not None and each.intrinsics is not None:
-            cameras = [
+            camera_a, camera_b = (
                 Camera(camera.width, camera.height, k[0, 0], k[1, 1], k[0, 2], k[1, 2])
                 for camera, k in zip((pair.camera_a, pair.camera_b), each.intrinsics, strict=True)
-            ]
-            pair = Pair(a, b, each.b_from_a, pair.overlap, *cameras)
+            )
+            pair = replace(pair, b_from_a=each.b_from_a, camera_a=camera_a, camera_b=camera_b)
         pairs.append(pair)
     return pairs
+
+
+def _bare(name: str) -> str:
+    """Without the ending of an image; a time that a frame is named by has a point of its own."""
+    path = Path(name)
+    return str(path.with_suffix("") if path.suffix.lower() in IMAGE_SUFFIXES else path)

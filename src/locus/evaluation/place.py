@@ -19,6 +19,13 @@ class EvaluationError(LocusError):
     """An evaluation that cannot be done as asked."""
 
 
+def at_least(least: int, **values: int) -> None:
+    """Refuse options that nothing could be measured with."""
+    for name, value in values.items():
+        if value < least:
+            raise EvaluationError(f"--{name} must be at least {least}, not {value}")
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """Frames that can be read and are of one size, and what their patches show."""
@@ -72,6 +79,19 @@ def open_place(scene: Scene, grid: tuple[int, int] | None = None) -> Place:
     if not np.isfinite(points).any():
         raise EvaluationError(f"{scene.name} has no patch with valid depth; see `locus inspect`")
     return Place(scene, usable, points, overlap_of([readings[index][1] for index in usable]))
+
+
+def labelled_rows(place: Place) -> list[int]:
+    """Frames (rows) whose label maps can be read; the others count as unlabelled, and are told in a warning."""
+    every = list(each_frame(lambda frame: (frame.semantic is None, frame.instance is None), place.scene))
+    readings = [every[index] for index in place.indices]
+    unreadable = [reading for reading in readings if isinstance(reading, LocusError)]
+    if unreadable:
+        warnings.warn(
+            f"{place.scene.name}: labels of {len(unreadable)} of {len(place)} frames are left out: {unreadable[0]}",
+            stacklevel=2,
+        )
+    return [row for row, reading in enumerate(readings) if not isinstance(reading, LocusError)]
 
 
 def first_size(scene: Scene) -> tuple[int, int]:

@@ -13,15 +13,15 @@ from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, Estimate, Statistic, estimate, mean
 from locus.evaluation.figures import Line, line_figure
-from locus.evaluation.matchers import FeatureMatcher, Matcher, TrueMatcher
-from locus.evaluation.methods import Chance, Competitor, Method
-from locus.evaluation.pairs import OVERLAP, Pair, draw_pairs, named_pairs, read_pairs
-from locus.evaluation.place import EvaluationError, Place, open_place
+from locus.evaluation.matchers import FeatureMatcher, Matcher
+from locus.evaluation.methods import Competitor, Method
+from locus.evaluation.pairs import OVERLAP, Pair, between, draw_pairs, named_pairs, read_pairs
+from locus.evaluation.place import EvaluationError, Place, at_least, open_place
 from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.tables import Column, Table, unavailable
 from locus.files import atomic
 from locus.scenes import load_scene
 from locus.tasks.matching import PAPER, Rule
@@ -35,7 +35,9 @@ class RelativePoses:
     """The protocol."""
 
     pairs: int = 50
-    """Pairs drawn from each place for each of three ranges of overlap, as far as there are any."""
+    """Pairs drawn from each place for each range of overlap, as far as there are any."""
+    overlap: tuple[float, ...] = OVERLAP
+    """Where ranges of overlap begin and end, from 0 to 1: the lesser share that each frame sees of the other."""
     pairs_file: Path | None = None
     """Instead: a file of lines `name_a name_b`, or of SuperGlue's 38 values, whose motion and intrinsics then count."""
     solver: Literal["poselib", "opencv", "3d-3d"] = "poselib"
@@ -52,6 +54,10 @@ class RelativePoses:
     name = "pose"
 
     def __post_init__(self) -> None:
+        at_least(1, pairs=self.pairs)
+        edges = self.overlap
+        if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)) or edges[0] < 0 or edges[-1] > 1:
+            raise EvaluationError(f"--overlap takes two or more rising shares from 0 to 1, not {edges}")
         if self.scale == "metric" and self.solver != "3d-3d":
             raise EvaluationError("pixels do not tell how long a way is; --scale metric takes --solver 3d-3d")
 
@@ -64,11 +70,12 @@ class RelativePoses:
     def compared(self, place: Place) -> list[Pair]:
         """The pairs of one place."""
         if self.pairs_file is None:
-            pairs = draw_pairs(place, self.pairs, self.seed)
+            pairs = draw_pairs(place, self.pairs, self.seed, self.overlap)
         else:
             pairs = named_pairs(place, read_pairs(self.pairs_file))
         if not pairs:
-            what = f"see {OVERLAP[0]:.0%} of each other" if self.pairs_file is None else f"are in {self.pairs_file}"
+            shares = f"see {self.overlap[0]:.0%} to {self.overlap[-1]:.0%} of each other"
+            what = shares if self.pairs_file is None else f"are in {self.pairs_file}"
             raise EvaluationError(f"no two frames of {place.scene.name} {what}")
         return pairs
 
@@ -103,7 +110,7 @@ class RelativePoses:
         error = error_of(estimated, pair.b_from_a, scale_from_truth=self.scale == "truth")
         errors = None if estimated is None else [error.metres, error.degrees, error.direction]
         names = [place.frame(pair.a).name, place.frame(pair.b).name]
-        return {"frames": names, "overlap": pair.overlap, "errors": errors}
+        return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 
 
 def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) -> int:
@@ -119,15 +126,11 @@ def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) 
     return len(lines)
 
 
-def errors(outcome: Outcome, label: str, overlap: tuple[float, float] = (0.0, np.inf)) -> Float[ndarray, "pairs 3"]:
+def errors(outcome: Outcome, label: str, overlap: tuple[float, float] = (0.0, 1.0)) -> Float[ndarray, "pairs 3"]:
     """Metres, degrees and degrees of direction of a method's pairs; infinite where there is no pose."""
-    rows = [
-        pair["errors"] or [np.inf] * 3
-        for part in outcome.of(label)
-        for pair in part.measured["pairs"]
-        if overlap[0] <= pair["overlap"] < overlap[1]
-    ]
-    return np.array(rows).reshape(-1, 3)
+    pairs = [pair for part in outcome.of(label) for pair in part.measured["pairs"]]
+    rows = np.array([pair["errors"] or [np.inf] * 3 for pair in pairs]).reshape(-1, 3)
+    return rows[between(np.array([pair["overlap"] for pair in pairs]), *overlap)]
 
 
 def tables(outcome: Outcome) -> list[Table]:
@@ -138,7 +141,7 @@ def tables(outcome: Outcome) -> list[Table]:
     rows = []
     for method in outcome.methods:
         if isinstance(method, Competitor):
-            rows.append(Row(method.label, _cells(errors(outcome, method.label)), _kind(method)))
+            rows.append(outcome.row(method, _cells(errors(outcome, method.label))))
         else:
             rows.append(unavailable(method.label, method.reason))
     count = max(len(errors(outcome, method.label)) for method in outcome.methods)
@@ -148,10 +151,22 @@ def tables(outcome: Outcome) -> list[Table]:
         "t: between camera B's true and estimated place.",
         "A pair without a pose is wrong in medians, shares and AUC, and left out of means; 'no pose' is their share.",
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of pairs.",
+        *_unfound(outcome),
         NOTE,
     ]
     main = Table("Relative pose", [*metres, *degrees], [*rows, *reference_rows(RELATIVE_POSE)], notes)
     return [main, _by_auc(outcome), _by_overlap(outcome)]
+
+
+def _unfound(outcome: Outcome) -> list[str]:
+    """How many of a file's pairs are of none of the scenes."""
+    file = outcome.benchmark.pairs_file
+    if file is None:
+        return []
+    found = {pair["line"] for part in outcome.parts for pair in part.measured["pairs"]}
+    named = read_pairs(file)
+    lost = [pair for line, pair in enumerate(named) if line not in found]
+    return [f"{len(lost)} of {len(named)} pairs of {file} are of no scene here, the first {lost[0]}."] if lost else []
 
 
 def _by_auc(outcome: Outcome) -> Table:
@@ -161,7 +176,7 @@ def _by_auc(outcome: Outcome) -> Table:
         if isinstance(method, Competitor) and len(values):
             worse = values[:, 1:].max(axis=1)
             cells = [estimate(worse, _auc(threshold)) for threshold in (5.0, 10.0, 20.0)]
-            rows.append(Row(method.label, [*cells, float(np.isinf(worse).mean())], _kind(method)))
+            rows.append(outcome.row(method, [*cells, float(np.isinf(worse).mean())]))
     columns = [Column("AUC@5"), Column("AUC@10"), Column("AUC@20"), Column("no pose", 2, "neither")]
     note = "The worse of the angles of rotation and of direction of motion, as SuperGlue counts."
     return Table("Relative pose, area under the curve", columns, rows, [note])
@@ -183,7 +198,7 @@ def _auc(threshold: float) -> Statistic:
 
 
 def _by_overlap(outcome: Outcome) -> Table:
-    ranges = list(pairwise(OVERLAP))
+    ranges = list(pairwise(outcome.benchmark.overlap))
     rows = []
     for method in outcome.methods:
         if isinstance(method, Competitor):
@@ -191,12 +206,12 @@ def _by_overlap(outcome: Outcome) -> Table:
             for limits in ranges:
                 degrees = errors(outcome, method.label, limits)[:, 1]
                 cells += [estimate(degrees, median), estimate((degrees <= 30).astype(float), mean)]
-            rows.append(Row(method.label, cells, _kind(method)))
-    names = [f"{low:.0%}–{min(high, 1):.0%}" for low, high in ranges]
+            rows.append(outcome.row(method, cells))
+    names = [f"{low:.0%}–{high:.0%}" for low, high in ranges]
     columns = [
         column for name in names for column in (Column(f"R median, {name}", 1, "lower"), Column(f"R ≤ 30°, {name}"))
     ]
-    counts = [len(errors(outcome, outcome.parts[0].method, limits)) for limits in ranges]
+    counts = [max(len(errors(outcome, part.method, limits)) for part in outcome.parts) for limits in ranges]
     note = f"Overlap: the lesser share that each frame sees of the other; {', '.join(map(str, counts))} pairs."
     return Table("Relative pose by overlap", columns, rows, [note])
 
@@ -209,10 +224,6 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
         values = errors(outcome, method.label)[:, 1]
         if isinstance(method, Competitor) and len(values):
             shares = (values[:, None] <= limits).mean(axis=0)
-            lines.append(Line(method.label, limits, shares, _kind(method) == "bound"))
+            lines.append(Line(outcome.label(method), limits, shares, method.bound))
     drawn = line_figure({"": lines}, "degrees", "share of pairs within", (0, 60), (0, 1))
     return [("Rotations right to so many degrees", drawn)]
-
-
-def _kind(method: Competitor) -> Literal["measured", "bound"]:
-    return "bound" if isinstance(method, TrueMatcher | Chance) else "measured"

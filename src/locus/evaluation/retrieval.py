@@ -15,7 +15,7 @@ from jaxtyping import Int
 from numpy import ndarray
 
 from locus.evaluation.methods import Method, Truth
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import EvaluationError, Place, at_least
 from locus.evaluation.ranking import VIEWS, Patches, rank
 from locus.objective import RetrievalObjective
 from locus.training.batches import draw_frames, draw_landmarks
@@ -45,8 +45,8 @@ class Retrieval:
     name = "retrieval"
 
     def __post_init__(self) -> None:
-        if self.frames < 2 or self.batches < 1 or self.landmarks < 1:
-            raise EvaluationError("a batch needs two frames and a landmark, and there must be one batch")
+        at_least(2, frames=self.frames)
+        at_least(1, batches=self.batches, landmarks=self.landmarks)
 
     def measure(self, method: Method, place: Place) -> dict[str, Any]:
         """Every batch of one place: `{radius: [{view: {...}, ...}]}`."""

@@ -1,15 +1,13 @@
 """What a retrieval run says: Table 1, by place, by landmark; precision against recall."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
 from locus.evaluation.figures import Line, line_figure
-from locus.evaluation.methods import Chance, Competitor, Method, Truth, kind_of
+from locus.evaluation.methods import Chance, Competitor, Method, Truth
 from locus.evaluation.published import NOTE, PLACE_RECOGNITION
 from locus.evaluation.ranking import VIEWS
-from locus.evaluation.runner import Outcome, Part
+from locus.evaluation.runner import Outcome
 from locus.evaluation.tables import Column, Row, Table, unavailable
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -37,19 +35,21 @@ def _curves(outcome: Outcome, radius: str, view: str) -> list[Line]:
     lines = []
     for method in outcome.methods:
         batches = [batch for part in outcome.of(method.label) for batch in part.measured["radii"][radius]]
-        if batches and not isinstance(method, Truth):
+        if batches and isinstance(method, Method) and not isinstance(method, Truth):
             curve = np.mean([batch[view]["curve"] for batch in batches], axis=0)
             recall = np.arange(1, len(curve) + 1) / len(curve)
-            lines.append(Line(method.label, recall, curve, dashed=isinstance(method, Chance)))
+            lines.append(Line(outcome.label(method), recall, curve, dashed=isinstance(method, Chance)))
     return lines
 
 
-def _units(parts: Sequence[Part], radius: str, view: str, measure: str) -> np.ndarray:
-    """One value a place, the mean of its batches; of a single place, one a batch."""
+def _units(outcome: Outcome, label: str, group: str, radius: str, view: str, measure: str) -> np.ndarray:
+    """One value a place, the mean of its batches; one a batch if there is but one place, for all methods."""
+    parts = outcome.of(label, group)
     places = [[batch[view][measure] for batch in part.measured["radii"][radius]] for part in parts]
-    if any(value is None for values in places for value in values):
+    if not places or any(value is None for values in places for value in values):
         return np.zeros(0)
-    return np.array(places[0]) if len(places) == 1 else np.array([np.mean(values) for values in places])
+    single = len({part.scene for part in outcome.parts if part.group == group}) == 1
+    return np.array(places[0]) if single else np.array([np.mean(values) for values in places])
 
 
 def _main(outcome: Outcome, radius: str) -> Table:
@@ -59,10 +59,9 @@ def _main(outcome: Outcome, radius: str) -> Table:
         Column(f"{measure}, {view}" + (f", {group}" if len(groups) > 1 else "")) for view, measure, group in keys
     ]
     rows = [
-        Row(
-            method.label,
-            [estimate(_units(outcome.of(method.label, group), radius, view, measure)) for view, measure, group in keys],
-            kind_of(method),
+        outcome.row(
+            method,
+            [estimate(_units(outcome, method.label, group, radius, view, measure)) for view, measure, group in keys],
         )
         if isinstance(method, Competitor)
         else unavailable(method.label, method.reason)
@@ -100,7 +99,7 @@ def _by_place(outcome: Outcome, radius: str) -> Table:
                 for part in outcome.of(method.label)
             }
             cells = [float(values[scene]) if scene in values else None for scene in outcome.scenes]
-            rows.append(Row(method.label, cells, kind_of(method)))
+            rows.append(outcome.row(method, cells))
     return Table(f"AP, cross-view, by place, radius {radius} m", [Column(scene) for scene in outcome.scenes], rows)
 
 
@@ -111,7 +110,7 @@ def _by_landmark(outcome: Outcome, radius: str) -> Table:
         if isinstance(method, Method) and batches:
             # Quantiles of every batch hold as many landmarks as any other's: together they are a sample of all.
             values = np.concatenate([batch["cross-view"]["landmarks"] for batch in batches])
-            rows.append(Row(method.label, np.quantile(values, QUANTILES).tolist(), kind_of(method)))
+            rows.append(outcome.row(method, np.quantile(values, QUANTILES).tolist()))
     columns = [Column("median" if share == 0.5 else f"{share:.0%}") for share in QUANTILES]
     title = f"AP of single landmarks, cross-view, radius {radius} m: this share of landmarks reaches no more than"
     return Table(title, columns, rows)

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import Line, line_figure
-from locus.evaluation.methods import Chance, Competitor, Method, Truth, kind_of
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.methods import Competitor, Method, Truth
+from locus.evaluation.place import EvaluationError, Place, at_least, labelled_rows
 from locus.evaluation.ranking import Patches
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.tables import Column, Table, unavailable
 from locus.objective import average_precision_per_landmark, retrieval_sets
 from locus.tasks.patch_labels import class_targets, majority_labels
 from locus.training.batches import draw_frames, draw_landmarks
@@ -48,6 +48,10 @@ class Reuse:
 
     name = "reuse"
 
+    def __post_init__(self) -> None:
+        at_least(2, frames=self.frames)
+        at_least(1, landmarks=self.landmarks)
+
     def measure_together(self, method: Method, places: Sequence[Place]) -> dict[str, Any]:
         """Of every landmark of every place, in every place."""
         if len(places) < 2:
@@ -58,7 +62,18 @@ class Reuse:
             "scenes": [place.scene.name for place in places],
         }
 
+    def check(self, place: Place) -> None:
+        """Refuse a place without landmarks, which could say nothing."""
+        if not len(self._patches(place)[1].landmarks):
+            raise EvaluationError(f"{place.scene.name}: no spot is seen in two frames within {self.radius:g} m")
+
     def _drawn(self, method: Method, place: Place) -> "Drawn":
+        rows, patches = self._patches(place)
+        features = method.features(place, self.radius)[torch.from_numpy(rows)].flatten(0, 2)
+        return Drawn(patches, features, _classes(place, rows))
+
+    def _patches(self, place: Place) -> tuple[Int[np.ndarray, " k"], Patches]:
+        """The frames (rows of the place) that are looked at, and their patches."""
         rng = np.random.default_rng([self.seed, zlib.crc32(place.scene.name.encode())])
         usable = np.flatnonzero(place.known.reshape(len(place), -1).any(axis=1))
         rows = draw_frames(place.overlap, usable, rng, self.frames)
@@ -66,9 +81,7 @@ class Reuse:
         frames = torch.arange(len(rows)).repeat_interleave(place.grid[0] * place.grid[1])
         alone = torch.zeros_like(frames)
         settings = replace(DEFAULT, radii=(self.radius,), landmarks=self.landmarks)
-        landmarks = draw_landmarks(positions, alone, frames, settings, rng)
-        features = method.features(place, self.radius)[torch.from_numpy(rows)].flatten(0, 2)
-        return Drawn(Patches(positions, alone, frames, landmarks), features, _classes(place, rows))
+        return rows, Patches(positions, alone, frames, draw_landmarks(positions, alone, frames, settings, rng))
 
     def _landmarks(self, drawn: Sequence["Drawn"], home: int) -> dict[str, Any]:
         """Of the landmarks of one place: class AP elsewhere, and how many other places each serves, for every κ."""
@@ -126,15 +139,17 @@ class Drawn:
 
 
 def _classes(place: Place, rows: Int[np.ndarray, " k"]) -> np.ndarray | None:
-    if not place.scene.classes:
+    if not place.scene.classes or not (labelled := labelled_rows(place)):
         return None
-    targets = class_targets(place.scene)
+    targets = class_targets(place.scene, [place.indices[row] for row in labelled])
     names = np.array(["", *(label.name for label in targets.classes)])
     column = np.zeros(1 + max(label.id for label in targets.classes), int)
     for number, label in enumerate(targets.classes, 1):
         column[label.id] = number
-    maps = [majority_labels(targets.of(place.frame(int(row))), place.grid) for row in rows]
-    return names[column[np.stack(maps)]].reshape(-1)
+    labels = np.zeros((len(rows), *place.grid), int)
+    for number in np.flatnonzero(np.isin(rows, labelled)):
+        labels[number] = majority_labels(targets.of(place.frame(int(rows[number]))), place.grid)
+    return names[column[labels]].reshape(-1)
 
 
 def tables(outcome: Outcome) -> list[Table]:
@@ -150,11 +165,11 @@ def tables(outcome: Outcome) -> list[Table]:
         precisions = [home["class AP"] for home in homes if home["class AP"]]
         if precisions and not isinstance(method, Truth):
             cells = [_over_places(precisions, name) for name in ("AP", "chance")]
-            classes.append(Row(method.label, cells, kind_of(method)))
+            classes.append(outcome.row(method, cells))
         if homes and not isinstance(method, Truth):
             cells = [estimate(np.array([np.mean(home["served"][kappa]) for home in homes])) for kappa in kappas]
             cells += [estimate(np.array([np.mean(home["at home"][kappas[-1]]) for home in homes]))]
-            service.append(Row(method.label, cells, kind_of(method)))
+            service.append(outcome.row(method, cells))
     count = len(outcome.parts[0].measured["scenes"])
     note = f"In brackets: 95 % of {DRAWS:,} bootstrap draws of {count} places."
     made = []
@@ -174,9 +189,9 @@ def figures(outcome: Outcome) -> list[tuple[str, str]]:
     lines = []
     for method in outcome.methods:
         homes = _homes(outcome, method.label)
-        if homes and not isinstance(method, Truth):
+        if homes and isinstance(method, Competitor) and not isinstance(method, Truth):
             values = [np.mean([np.mean(home["served"][f"{kappa:g}"]) for home in homes]) for kappa in kappas]
-            lines.append(Line(method.label, kappas, np.array(values), isinstance(method, Chance)))
+            lines.append(Line(method.label, kappas, np.array(values), method.bound))
     drawn = line_figure({"": lines}, "κ", "other places served", log=True)
     return [("Other places that a landmark's embedding serves, against κ", drawn)]
 

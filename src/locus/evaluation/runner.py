@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,11 +14,13 @@ from locus.cache import scene_fingerprint
 from locus.errors import LocusError
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.place import Place, first_size, open_place
+from locus.evaluation.tables import Cell, Row
 from locus.files import atomic, cache_folder
 from locus.progress import track
 from locus.scenes import Scene, load_scene
+from locus.training.places import open_scenes
 
-VERSION = 1
+VERSION = 2
 
 
 @runtime_checkable
@@ -50,9 +55,23 @@ class Outcome:
     parts: Sequence[Part]
     failures: Mapping[str, str]
     """What could not be measured, each with the reason."""
+    places: Sequence[str] = ()
+    """The scenes, of all groups, that each method should have a part of."""
 
     def of(self, method: str, group: str = "unseen") -> list[Part]:
         return [part for part in self.parts if part.method == method and part.group == group]
+
+    def label(self, method: Competitor) -> str:
+        """Its own, marked if it lacks a place: a mean over fewer places is another figure."""
+        count = sum(part.method == method.label for part in self.parts)
+        lacks = count < len(self.places)
+        return f"{method.label} ({count} of {len(self.places)} places)" if lacks else method.label
+
+    def row(self, method: Competitor, cells: Sequence[Cell]) -> Row:
+        """A method's row of a table."""
+        label = self.label(method)
+        whole = "bound" if method.bound else "measured"
+        return Row(label, cells, whole if label == method.label else "partial")
 
     @property
     def groups(self) -> list[str]:
@@ -61,6 +80,12 @@ class Outcome:
     @property
     def scenes(self) -> list[str]:
         return list(dict.fromkeys(part.scene for part in self.parts if part.group == "unseen"))
+
+    @property
+    def whole(self) -> list[str]:
+        """Unseen scenes that every method has a part of."""
+        labels = {method.label for method in self.methods if isinstance(method, Competitor)}
+        return [scene for scene in self.scenes if labels <= {part.method for part in self.parts if part.scene == scene}]
 
     def json(self) -> dict[str, Any]:
         return {
@@ -95,12 +120,15 @@ def run(
         folder: Where finished parts are kept. By default in LoCUS's cache folder.
         fresh: Measure again what is finished.
     """
+    for paths in scenes.values():
+        _refuse_namesakes(paths)
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = folder or cache_folder() / "evaluation"
     parts: list[Part] = []
     failures: dict[str, str] = {}
     steps = [(group, path, method) for group, paths in scenes.items() for path in paths for method in usable]
     places: dict[Path, Opened | LocusError] = {}
+    sound: dict[tuple[str, Path], str] = {}
     for group, path, method in track(steps, benchmark.name, len(steps), progress):
         if path not in places:
             places = {path: _attempted(path, usable)}  # only one at a time is kept
@@ -108,18 +136,22 @@ def run(
         if isinstance(place, LocusError):
             failures[str(path)] = str(place)
             continue
+        sound[group, path] = place.scene.name
         finished = folder / benchmark.name / f"{_key(benchmark, method, place.scene, place.grid)}.json"
         try:
             measured = None if fresh else _read(finished)
             if measured is None:
                 measured = benchmark.measure(method, place.place)
-                with atomic(finished) as file:
-                    file.write_text(json.dumps(measured))
+                _keep(finished, measured)
         except LocusError as error:
-            failures[f"{method.label} on {place.scene.name}"] = str(error)
+            if error is place.error:  # what is wrong with the scene itself is told once, and no method's lack
+                failures[str(path)] = str(error)
+                del sound[group, path]
+            else:
+                failures[f"{method.label} on {place.scene.name}"] = str(error)
             continue
         parts.append(Part(method.label, place.scene.name, group, measured))
-    return Outcome(benchmark, methods, parts, failures)
+    return Outcome(benchmark, methods, parts, failures, list(sound.values()))
 
 
 def run_together(
@@ -132,12 +164,17 @@ def run_together(
     progress: bool = False,
 ) -> Outcome:
     """Measure every method on all scenes at once (`measure_together`); scenes that fail are told and left out."""
+    _refuse_namesakes(scenes)
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = folder or cache_folder() / "evaluation"
-    attempts = {str(path): _attempted(path, usable) for path in scenes}
-    failures = {path: str(error) for path, error in attempts.items() if isinstance(error, LocusError)}
-    places = [place for place in attempts.values() if isinstance(place, Opened)]
-    parts = []
+    places, parts, failures = [], [], {}
+    for path in scenes:
+        try:
+            place = opened(path, usable)
+            benchmark.check(place.place)
+            places.append(place)
+        except LocusError as error:
+            failures[str(path)] = str(error)
     for method in track(usable, benchmark.name, len(usable), progress):
         keys = [_key(benchmark, method, place.scene, place.grid) for place in places]
         finished = folder / benchmark.name / f"{hashlib.sha256(' '.join(keys).encode()).hexdigest()[:24]}.json"
@@ -145,8 +182,7 @@ def run_together(
             measured = None if fresh else _read(finished)
             if measured is None:
                 measured = benchmark.measure_together(method, [place.place for place in places])
-                with atomic(finished) as file:
-                    file.write_text(json.dumps(measured))
+                _keep(finished, measured)
         except LocusError as error:
             failures[method.label] = str(error)
             continue
@@ -160,13 +196,17 @@ class Opened:
     def __init__(self, scene: Scene, grid: tuple[int, int] | None) -> None:
         self.scene = scene
         self.grid = grid
-        self._place: Place | None = None
+        self.error: LocusError | None = None
+        """Why its frames cannot be used, once they have been read."""
 
-    @property
+    @cached_property
     def place(self) -> Place:
-        if self._place is None:
-            self._place = open_place(self.scene, self.grid)
-        return self._place
+        if self.error is None:
+            try:
+                return open_place(self.scene, self.grid)
+            except LocusError as error:
+                self.error = error
+        raise self.error
 
 
 def opened(path: Path, methods: Sequence[Competitor | Unavailable]) -> Opened:
@@ -184,6 +224,16 @@ def _attempted(path: Path, methods: Sequence[Competitor]) -> Opened | LocusError
         return error
 
 
+def _refuse_namesakes(paths: Sequence[Path]) -> None:
+    """Two scenes of one name would be taken for one place; one that cannot be opened is told when its turn comes."""
+    sound = []
+    for path in paths:
+        with suppress(LocusError):
+            load_scene(path)
+            sound.append(path)
+    open_scenes(sound)
+
+
 def _key(benchmark: Any, method: Competitor, scene: Scene, grid: tuple[int, int] | None) -> str:
     told = {name: _content(value) for name, value in asdict(benchmark).items()}
     parts = [VERSION, benchmark.name, told, method.fingerprint, scene_fingerprint(scene), grid]
@@ -198,8 +248,16 @@ def _content(value: Any) -> Any:
 
 
 def _read(finished: Path) -> dict[str, Any] | None:
-    """A part measured before; one that cannot be read is measured again."""
+    """A part measured before, if it is there whole."""
     try:
-        return json.loads(finished.read_text())
-    except (FileNotFoundError, ValueError):
+        return json.loads(finished.read_text())["measured"]
+    except FileNotFoundError:
         return None
+    except (ValueError, KeyError, TypeError):
+        warnings.warn(f"{finished} is damaged; its part is measured again", stacklevel=2)
+        return None
+
+
+def _keep(finished: Path, measured: dict[str, Any]) -> None:
+    with atomic(finished) as file:
+        file.write_text(json.dumps({"measured": measured}))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from locus.evaluation.masks import MaskMethod, oracle_names
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.place import EvaluationError, Place, labelled_rows
 from locus.evaluation.segmentation_metrics import group_scores
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches, Targets, majority_labels, object_targets
@@ -68,10 +68,10 @@ class Segmentation:
     def answer(self, method: Competitor, place: Place, known: "Known") -> "Answer":
         """What a method says of every patch."""
         fitted, scored = self._split(place)
-        if isinstance(method, MaskMethod):
+        whole = [np.broadcast_to(rows[:, None, None], known.labels.shape) for rows in (fitted, scored)]
+        if isinstance(method, MaskMethod):  # fitted to nothing, but scored on the same patches as the others
             predicted = np.stack([_reduced(method, place, row, known) for row in range(len(place))])
-            everything = np.ones_like(known.labels, bool)
-            return Answer(predicted, None, everything, np.broadcast_to(scored[:, None, None], known.labels.shape))
+            return Answer(predicted, None, *whole)
         if not isinstance(method, Method):
             raise EvaluationError(f"{method.label} gives neither features nor masks")
         features = _one_hot(known) if isinstance(method, Truth) else method.features(place, self.radius)
@@ -81,7 +81,6 @@ class Segmentation:
         likely = torch.zeros(*known.labels.shape, len(known.classes), dtype=scores.dtype)
         likely[..., numbers - 1] = scores
         predicted = numbers[scores.argmax(dim=-1).numpy()]
-        whole = [np.broadcast_to(rows[:, None, None], known.labels.shape) for rows in (fitted, scored)]
         return Answer(predicted, likely.numpy(), *whole)
 
     def _split(self, place: Place) -> tuple[Bool[ndarray, " frames"], Bool[ndarray, " frames"]]:
@@ -110,7 +109,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a method says of every patch, and which patches it was fitted on and is scored on."""
+    """What a method says of every patch, and which patches probes are fitted on and all are scored on."""
 
     predicted: Int[ndarray, "frames rows columns"]
     likely: Float[ndarray, "frames rows columns k"] | None
@@ -120,9 +119,12 @@ class Answer:
 
 def truth_of(place: Place) -> Known:
     """Stuff by class, things one by one, as the scene's labels say."""
-    targets = object_targets(place.scene)
-    maps = [majority_labels(targets.of(place.frame(row)), place.grid) for row in range(len(place))]
-    return Known(targets, np.stack(maps).astype(np.int64))
+    rows = labelled_rows(place)
+    targets = object_targets(place.scene, [place.indices[row] for row in rows])
+    labels = np.zeros((len(place), *place.grid), np.int64)
+    for row in rows:
+        labels[row] = majority_labels(targets.of(place.frame(row)), place.grid)
+    return Known(targets, labels)
 
 
 def _one_hot(known: Known) -> Float[Tensor, "frames rows columns k"]:
@@ -140,6 +142,8 @@ def _labelled(features: Tensor, known: Known, frames: Bool[ndarray, " frames"]) 
 
 def _reduced(method: MaskMethod, place: Place, row: int, known: Known) -> Int[ndarray, "rows columns"]:
     """A system's label map as ids of the scene's classes and objects, patch by patch."""
+    if not known.labels[row].any():  # nothing of it is scored
+        return np.zeros(place.grid, np.int64)
     segments = method.segments(place, row)
     if method.oracle:
         names = {label.id: label.name for label in known.classes}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from locus.evaluation.methods import Competitor, Unavailable, kind_of
+from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.place import Place
 from locus.evaluation.segmentation import Segmentation, truth_of
 from locus.scenes.pictures import Picture, resized
@@ -22,7 +22,7 @@ def pictures(
     """Columns are views; rows the image, the truth, and each method."""
     known = truth_of(place)
     colours = label_colours(known.classes)
-    compared = [each for each in methods if isinstance(each, Competitor) and kind_of(each) == "measured"]
+    compared = [each for each in methods if isinstance(each, Competitor) and not each.bound]
     answers = [protocol.answer(method, place, known) for method in compared]
     scored = np.flatnonzero(answers[0].scored.any(axis=(1, 2))) if answers else np.arange(len(place))
     # The views of which most is labelled.

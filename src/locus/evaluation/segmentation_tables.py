@@ -3,7 +3,7 @@
 import numpy as np
 
 from locus.evaluation.bootstrap import DRAWS, estimate
-from locus.evaluation.methods import Competitor, kind_of
+from locus.evaluation.methods import Competitor
 from locus.evaluation.published import NOTE, SEGMENTATION, reference_rows
 from locus.evaluation.runner import Outcome
 from locus.evaluation.segmentation import class_name, names_in
@@ -34,17 +34,17 @@ def _main(outcome: Outcome) -> Table:
     for method in outcome.methods:
         if isinstance(method, Competitor):
             cells = [estimate(_values(outcome, method.label, *key)) for key in keys]
-            rows.append(Row(method.label, cells, kind_of(method)))
+            rows.append(outcome.row(method, cells))
         else:
             rows.append(unavailable(method.label, method.reason))
-    first = outcome.of(outcome.parts[0].method)
-    counts = {name: sum(part.measured[name] for part in first) for name in ("patches", "straddling")}
-    lost = {name: max(part.measured[name] for part in outcome.parts) for name in ("absent classes", "absent patches")}
-    without = [part.scene for part in first if "things" not in part.measured["groups"]]
+    places = {part.scene: part.measured for part in outcome.parts}  # all methods are scored on the same patches
+    names = ("patches", "straddling", "absent classes", "absent patches")
+    counts = {name: sum(measured[name] for measured in places.values()) for name in names}
+    without = [scene for scene, measured in places.items() if "things" not in measured["groups"]]
     notes = [
         f"{len(outcome.scenes)} places, {outcome.benchmark.split}; {counts['patches']:,} patches scored, "
         f"{counts['straddling']:,} that straddle or are unlabelled left out. What the probe was never shown is left "
-        f"out too: at most {lost['absent classes']} classes or objects of a place, {lost['absent patches']} patches.",
+        f"out for every method: {counts['absent classes']} classes or objects, {counts['absent patches']:,} patches.",
         "Jaccard: TP/(TP+FP+FN) over all classes together, as the authors' code counts."
         + (f" No things in {', '.join(without)}." if without else ""),
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of places."
@@ -61,7 +61,7 @@ def _printed(outcome: Outcome) -> Table:
     for method in outcome.methods:
         if isinstance(method, Competitor):
             values = [_values(outcome, method.label, group, "Jaccard as printed") for group in GROUPS]
-            rows.append(Row(method.label, [estimate(each) for each in values], kind_of(method)))
+            rows.append(outcome.row(method, [estimate(each) for each in values]))
     note = "TP/(FP+FN), mean over classes; places where a class is told without error, where it is infinite, left out."
     return Table("Jaccard as the paper prints it", [Column(group) for group in GROUPS], rows, [note])
 
@@ -87,7 +87,9 @@ def _by_class(outcome: Outcome) -> Table:
             cells.append(float(np.mean([each["iou"] for each in own])) if own else None)
         rows.append(Row(name, cells))
     columns = [Column("objects", 0, "neither")]
-    columns += [Column(f"{measure}, {m.label}", better="neither") for m in methods for measure in ("AP", "IoU")]
+    columns += [
+        Column(f"{measure}, {outcome.label(m)}", better="neither") for m in methods for measure in ("AP", "IoU")
+    ]
     left = len(counts) - len(shown)
     notes = [f"Means over objects; the {len(shown)} commonest of {len(counts)} classes."] if left else []
     return Table("Segmentation by class", columns, rows, notes)

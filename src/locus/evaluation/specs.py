@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
 import torch
 
-from locus import backbones
+from locus import backbones, shipped
 from locus.backbones import Backbone
 from locus.errors import LocusError
 from locus.evaluation.learned_matchers import LEARNED
@@ -29,6 +30,13 @@ from locus.training.settings import DEFAULT
 # The paper's names of its baselines.
 SHORT = {"dino": "dino-vitb8", "dinov2": "dinov2-base", "dinov3": "dinov3-vitb16", "clip": "clip-vitb16"}
 WORDS: dict[str, Callable[[], Method]] = {"truth": Truth, "random": Chance}
+MATCHERS: dict[str, Callable[[], Competitor]] = {"sift-ratio": SiftRatio, **LEARNED}
+MASKS: dict[str, Callable[[], Competitor]] = {
+    "mask2former": Mask2Former,
+    "mask2former+oracle": partial(Mask2Former, oracle=True),
+}
+PREDICTIONS = "predictions:"
+BACKBONES = ("classic", *SHORT, *backbones.VARIANTS)
 DIMENSION = 64  # of the paper's features, and of what backbones are reduced to
 
 Reduction = Literal["pca", "whitened", "full"]
@@ -70,6 +78,8 @@ def methods_of(
 def _attempted(make: Callable[[], Competitor], word: str) -> Competitor | Unavailable:
     try:
         return make()
+    except EvaluationError:  # of a file of predictions, which can be put right
+        raise
     except LocusError as error:
         return Unavailable(word, str(error))
 
@@ -78,8 +88,14 @@ def method_of(word: str, means: Means) -> Competitor | Unavailable:
     """`truth`, `random`, a trained model, or a backbone with what is done to its tokens."""
     if word in WORDS:
         return WORDS[word]()
+    for task, words in {"pose": MATCHERS, "segmentation": MASKS}.items():
+        if word in words:
+            raise EvaluationError(f"{word} is only for `locus eval {task}`")
+    if word.startswith(PREDICTIONS):
+        raise EvaluationError(f"{word}: predictions are only for `locus eval pose` and `locus eval segmentation`")
     name, layer, reduction = parsed(word)
     if not _bare(name):
+        _refuse_typo(name)
         if layer is not None or reduction is not None:
             raise EvaluationError(f"{word}: a trained model has its own layer and dimension; name it alone")
         return _attempted(lambda: ModelMethod(Path(name).name, LoCUS.from_pretrained(name), means.cache), word)
@@ -88,6 +104,16 @@ def method_of(word: str, means: Means) -> Competitor | Unavailable:
     except LocusError as error:
         return Unavailable(word, str(error))
     return reduced(backbone, reduction, means)
+
+
+def _refuse_typo(name: str) -> None:
+    """A trained model is a folder, comes with LoCUS, or is an owner/name of the hub; anything else is misspelt."""
+    models = (shipped.DEFAULT, *shipped.MODELS)
+    if "/" in name or Path(name).is_dir() or name in models:
+        return
+    near = get_close_matches(name, [*models, *BACKBONES, *WORDS, *MATCHERS, *MASKS], 1)
+    advice = f"did you mean {near[0]}?" if near else "`locus weights list` shows the backbones"
+    raise EvaluationError(f"{name} is an unknown method: no folder, no model and no backbone of that name; {advice}")
 
 
 def parsed(word: str) -> tuple[str, int | None, Reduction | None]:
@@ -121,16 +147,13 @@ def reduced(backbone: Backbone, reduction: Reduction | None, means: Means) -> Mo
 
 def pose_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
     """Words that mean something where matches are compared."""
-    known: dict[str, Callable[[], Competitor]] = {"truth": TrueMatcher, "sift-ratio": SiftRatio, **LEARNED}
+    known = {"truth": TrueMatcher, **MATCHERS}
     return known | {word: partial(PosePredictions, path) for word, path in _files(words).items()}
 
 
 def mask_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
     """Words that mean something where segmentations are compared; `+oracle` gives segments their true names."""
-    known: dict[str, Callable[[], Competitor]] = {
-        "mask2former": Mask2Former,
-        "mask2former+oracle": partial(Mask2Former, oracle=True),
-    }
+    known = dict(MASKS)
     for word, path in _files(words).items():
         oracle = path.name.endswith("+oracle")
         known[word] = partial(MaskPredictions, path.with_name(path.name.removesuffix("+oracle")), oracle)
@@ -139,11 +162,13 @@ def mask_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
 
 def _files(words: Sequence[str]) -> dict[str, Path]:
     """`predictions:FILE`."""
-    return {word: Path(word.removeprefix("predictions:")) for word in words if word.startswith("predictions:")}
+    return {word: Path(word.removeprefix(PREDICTIONS)) for word in words if word.startswith(PREDICTIONS)}
 
 
 def _bare(name: str) -> bool:
     """Whether a name is a backbone's and not a trained model's."""
-    known = {"classic", *SHORT, *backbones.VARIANTS, *(variant.hub for variant in backbones.VARIANTS.values())}
+    hubs = (variant.hub for variant in backbones.VARIANTS.values())
     config = Path(name) / CONFIG
-    return name in known or (config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace"))
+    return name in {*BACKBONES, *hubs} or (
+        config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace")
+    )

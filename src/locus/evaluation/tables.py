@@ -9,6 +9,7 @@ import numpy as np
 from locus.evaluation.bootstrap import Estimate
 
 Style = Literal["text", "markdown", "latex"]
+Cell = Estimate | float | str | None
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """One method. A row of `reference` kind is from another data set and never the best of a column."""
+    """One method. Only a `measured` one can be the best of a column."""
 
     label: str
-    cells: Sequence[Estimate | float | str | None]
-    kind: Literal["measured", "bound", "reference", "unavailable"] = "measured"
-    """Bounds (ground truth, chance) are measured, but no competitors."""
+    cells: Sequence[Cell]
+    kind: Literal["measured", "bound", "partial", "reference", "unavailable"] = "measured"
+    """Bounds (ground truth, chance) are no competitors, a partial row lacks places, a reference is of other data."""
 
 
 def unavailable(label: str, reason: str) -> Row:
@@ -67,12 +68,12 @@ class Table:
         }
 
 
-def number(cell: Estimate | float | str | None) -> float | None:
+def number(cell: Cell) -> float | None:
     value = cell.value if isinstance(cell, Estimate) else cell
     return value if isinstance(value, int | float) and np.isfinite(value) else None
 
 
-def _plain(cell: Estimate | float | str | None) -> Any:
+def _plain(cell: Cell) -> Any:
     if not isinstance(cell, Estimate):
         return cell
     told = {"value": cell.value, "low": cell.low, "high": cell.high}
@@ -80,7 +81,7 @@ def _plain(cell: Estimate | float | str | None) -> Any:
     return {name: value if np.isfinite(value) else None for name, value in told.items() if value is not None}
 
 
-def shown(cell: Estimate | float | str | None, digits: int) -> str:
+def shown(cell: Cell, digits: int) -> str:
     """A value, with its interval in brackets."""
     if isinstance(cell, str):
         return cell

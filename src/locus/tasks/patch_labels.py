@@ -41,18 +41,20 @@ class Targets:
         return [label for label, instance in self.objects or () if not instance]
 
 
-def class_targets(scene: Scene) -> Targets:
-    """The scene's semantic classes."""
-    if not scene.classes or all(frame.semantic is None for frame in scene[:1]):
+def class_targets(scene: Scene, indices: Sequence[int] | None = None) -> Targets:
+    """The scene's semantic classes; only frames of `indices` are read."""
+    first = [0] if indices is None else indices[:1]
+    if not scene.classes or all(scene[index].semantic is None for index in first):
         raise LocusError(f"{scene.name} has no labels: there is nothing to learn classes from")
     return Targets(tuple(scene.classes))
 
 
-def object_targets(scene: Scene) -> Targets:
-    """The paper's: stuff by its class, each thing by itself, named `sofa 12` by class and instance."""
-    class_targets(scene)
+def object_targets(scene: Scene, indices: Sequence[int] | None = None) -> Targets:
+    """The paper's: stuff by its class, each thing by itself, named `sofa 12`; only frames of `indices` are read."""
+    indices = range(len(scene)) if indices is None else indices
+    class_targets(scene, indices)
     stuff = [label.id for label in scene.classes if label.kind == "stuff"]
-    pairs = np.unique(np.concatenate([np.unique(_pairs(frame, stuff)) for frame in scene]))
+    pairs = np.unique(np.concatenate([np.unique(_pairs(frame, stuff)) for frame in map(scene.__getitem__, indices)]))
     found = [(int(pair >> 32), int(pair & 0xFFFFFFFF)) for pair in pairs]
     known = {label.id: label for label in scene.classes}
     # A thing whose pixels have no instance cannot be told from its like, so it is unlabelled.
