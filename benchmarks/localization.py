@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from scipy.spatial import KDTree
 
 from locus import LandmarkMap, load_scene
 from locus.dense import SceneFeatures, scene_features
+from locus.evaluation.localization import true_features
 from locus.geometry import pose_error
 from locus.model import load
 from locus.tasks.localization import Location, localize_features
@@ -103,14 +103,8 @@ def _summary(rows: np.ndarray) -> list[str]:
 
 
 def _perfect(seen: SceneFeatures) -> SceneFeatures:
-    """Features that tell points of the world apart and nothing else: random waves; zero for a patch without a point."""
-    random = np.random.default_rng(0)
-    waves = random.normal(scale=2.0, size=(3, seen.features.shape[-1] // 2))
-    phase = np.nan_to_num(seen.points) @ waves
-    features = np.concatenate([np.sin(phase), np.cos(phase)], axis=-1).astype(np.float32)
-    features[~np.isfinite(seen.points).all(axis=-1)] = 0
-    unit = torch.nn.functional.normalize(torch.from_numpy(features), dim=-1)
-    return replace(seen, features=unit[None].expand(seen.features.shape).contiguous())
+    features = true_features(seen.points, seen.features.shape[-1])
+    return replace(seen, features=features[None].expand(seen.features.shape).contiguous())
 
 
 def _from_elsewhere(maps: list[LandmarkMap], queries: list[SceneFeatures], count: int) -> None:

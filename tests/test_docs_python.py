@@ -85,7 +85,8 @@ def maps_page(told: dict[str, Any], folder: Path) -> None:
     shutil.copytree(told["folders"][0], folder / "flat")
     shutil.copytree(told["run"], folder / "runs" / "houses")
     query = told["query"]
-    names = run(ROOT / "docs" / "maps.md", {"image": query.image, "camera": query.camera})
+    known = {"image": query.image, "camera": query.camera}
+    names = run(ROOT / "docs" / "maps.md", known, ('"locus-small"', '"runs/houses"'))
     assert names["location"].here or names["location"].reason
     assert len(locus.LandmarkMap.load("maps/flat")) == len(names["world"])
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float32, Int
 from numpy import ndarray
+from torch import Tensor
 
 from locus.dense import SceneFeatures
 from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
@@ -29,10 +30,7 @@ WAVES = 2.0  # radians a metre
 
 
 class TrueMap(ModelMethod):
-    """The ceiling that landmarks and solver set: features that tell points of the world apart, and nothing else.
-
-    Random waves of a patch's point, about half a metre fine; zero for a patch without one.
-    """
+    """The ceiling that landmarks and solver set: features that tell points of the world apart, and nothing else."""
 
     bound = True
     fingerprint: ClassVar[str] = "true map 1"
@@ -45,11 +43,19 @@ class TrueMap(ModelMethod):
         return None
 
     def seen(self, place: Place) -> SceneFeatures:
-        waves = np.random.default_rng(0).normal(scale=WAVES, size=(3, self.model.dimension // 2))
-        phase = torch.from_numpy(np.nan_to_num(place.points) @ waves).float()
-        features = F.normalize(torch.cat([phase.sin(), phase.cos()], dim=-1), dim=-1)
-        features[~torch.from_numpy(place.known)] = 0
+        features = true_features(place.points, self.model.dimension)
         return SceneFeatures(place.scene, place.indices, features[None], place.points)
+
+
+def true_features(
+    points: Float32[ndarray, "frames rows columns 3"], dimension: int
+) -> Float[Tensor, "frames rows columns c"]:
+    """Random waves of a patch's point, about half a metre fine, at unit length; zero for a patch without one."""
+    waves = np.random.default_rng(0).normal(scale=WAVES, size=(3, dimension // 2))
+    phase = torch.from_numpy(np.nan_to_num(points) @ waves).float()
+    features = F.normalize(torch.cat([phase.sin(), phase.cos()], dim=-1), dim=-1)
+    features[torch.from_numpy(~np.isfinite(points).all(axis=-1))] = 0
+    return features
 
 
 @dataclass(frozen=True)
