@@ -13,6 +13,7 @@ import torch
 import transformers
 
 import locus
+from locus.geometry import pose_error
 from tests import networks
 from tests.pages import DOCS, ROOT, indented_blocks, name_of, python_blocks
 from tests.scenes import layouts, room
@@ -34,9 +35,14 @@ def run(page: Path, names: dict[str, Any], replaced: tuple[str, str] = ("", ""))
     return names
 
 
-def test_the_readmes_example_runs(capsys):
-    run(ROOT / "README.md", {})
-    assert re.search(r"1920 patches, V-Smooth-AP 0\.\d+", capsys.readouterr().out)
+@pytest.mark.usefixtures("focus_weights")
+def test_the_readmes_example_runs_and_finds_the_camera(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = run(ROOT / "README.md", {})
+    assert told["features"].shape == (2, 18, 22, 64)
+    metres, degrees = pose_error(told["found"].world_from_camera, told["query"].world_from_camera)
+    assert metres < 0.5
+    assert degrees < 10
 
 
 def test_the_example_of_generated_houses_runs():
