@@ -101,15 +101,16 @@ def test_run_again_it_takes_up_what_is_finished(made, spoil, capsys):
     assert "How training went" in (made / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_given_model_is_not_trained(made, tmp_path, capsys):
+def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_path, capsys):
+    Folder(tmp_path / "demo", PLAN).remember(None)
     shutil.copytree(made / "trained", tmp_path / "demo/trained")
     shutil.copytree(made / "unseen", tmp_path / "demo/unseen")
-    shutil.copy(made / "demo.json", tmp_path / "demo")
     page = run(tmp_path / "demo", PLAN, str(made / "run")).folder.report.read_text(encoding="utf-8")
     assert not (tmp_path / "demo/run").exists()
     assert "How training went" not in page
     assert "which was not trained here" in page
     assert "6/6" in capsys.readouterr().out
+    assert Folder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
 
 
 def test_a_damaged_house_is_named(made, spoil):

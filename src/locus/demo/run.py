@@ -1,7 +1,7 @@
 """All stages of the demo, one after the other; what is finished is taken up again."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -133,14 +133,15 @@ def _weights(folder: Folder, plan: Plan, pretrained: str | None, stages: Stages)
     with stages("Weights: the pretrained network that LoCUS builds on") as say:
         if pretrained is not None:
             model = load(pretrained).to(this_device())
-            name = model.backbone.name
             say(f"{pretrained}: {model.name}.")
-            return model, folder.remember(folder.backbone or name)
+            folder.remember(folder.backbone)  # not the model's: without it, a demo takes the one it would have taken
+            return model, plan
         wanted = folder.backbone or plan.settings.backbone
         name = backbones.load(wanted, plan.settings.layer, norm=plan.settings.norm).name
         asked = "" if name == plan.settings.backbone else f", in place of {plan.settings.backbone}"
         say(f"{name}{asked}.")
-        return None, folder.remember(name)
+        folder.remember(name)
+        return None, replace(plan, settings=replace(plan.settings, backbone=name))
 
 
 def _houses(folder: Folder, plan: Plan, pretrained: str | None, stages: Stages) -> tuple[list[Path], list[Path], Path]:
