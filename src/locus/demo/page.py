@@ -10,6 +10,7 @@ import numpy as np
 
 from locus.demo.drawings import ABOVE, error_curves, plan, training_curves
 from locus.demo.finding import CLOSE, Answers, Finding
+from locus.demo.stages import program
 from locus.evaluation import retrieval_tables
 from locus.evaluation.report import OWN_STYLE, table_html
 from locus.evaluation.runner import Outcome
@@ -176,12 +177,12 @@ def _how(results: Results) -> str:
         f"<tr><td>{escape(done.title)}</td><td>{escape(done.result)}</td><td>{duration(done.seconds)}</td></tr>"
         for done in results.done
     )
-    model = escape(results.name)
+    locus, model = escape(program()), escape(results.name)
     view = f"{escape(results.view)}\n" if results.view else ""
     return f"""<h2>What was done</h2><table>{rows}</table>
 <p class=note>The network: {escape(results.model.name)}. All files are in {escape(str(results.folder.path))}. Run
 again, the demo takes up what is finished, and the times are those of the last run.</p>
-<h2>Next</h2><pre>{view}locus inspect SCENE   # your own posed images: are depth and poses sound? docs/data.md
-locus map SCENE --model {model} --out map
-locus localize IMAGE... --map map --model {model}
-locus cosegment FRAME X Y SCENE --model {model}</pre>"""
+<h2>Next</h2><pre>{view}{locus} inspect SCENE   # your own posed images: are depth and poses sound? docs/data.md
+{locus} map SCENE --model {model} --out map
+{locus} localize IMAGE... --map map --model {model}
+{locus} cosegment FRAME X Y SCENE --model {model}</pre>"""
