@@ -25,6 +25,8 @@ class Panel:
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
         gui.set_panel_label(f"LoCUS: {place.seen.scene.name}")
+        if place.warning:
+            gui.add_html(paragraph(f"Warning: {place.warning}"))
         self.status = gui.add_html(paragraph(HELP))
         self.threshold = gui.add_slider(
             "likeness", min=0.0, max=1.0, step=0.01, initial_value=THRESHOLD, hint="How like (cosine) what lights up is"
