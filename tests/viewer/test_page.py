@@ -1,6 +1,7 @@
 """The page in a real browser: what it says and shows after a click, a localized frame, an upload, a closed tab."""
 
 import io
+import itertools
 import re
 import shutil
 
@@ -222,6 +223,55 @@ def test_a_dropped_image_is_found(tab, served):
     )
     tab.get_by_text("or drop one here").dispatch_event("drop", {"dataTransfer": held})
     tab.get_by_text("dropped.png was taken in room").wait_for()
+
+
+# Every text, image and field of the page: its box, and whether something it is in cuts it off.
+BOXES = """() => {
+    const found = [];
+    const add = (element, rect, what) => {
+        if (!rect.width || !rect.height || !element.checkVisibility({visibilityProperty: true})) return;
+        let cut = element.tagName === "INPUT" && element.scrollWidth > element.clientWidth + 1;
+        for (let outer = element; outer !== document.body; outer = outer.parentElement) {
+            const frame = outer.getBoundingClientRect();
+            if (getComputedStyle(outer).overflow !== "visible" && frame.width && (rect.left < frame.left - 1 ||
+                rect.right > frame.right + 1 || rect.top < frame.top - 1 || rect.bottom > frame.bottom + 1)) cut = true;
+        }
+        found.push({what, cut, left: rect.left, top: rect.top, right: rect.right, bottom: rect.bottom});
+    };
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const range = document.createRange();
+        range.selectNodeContents(texts.currentNode);
+        if (texts.currentNode.data.trim())
+            add(texts.currentNode.parentElement, range.getBoundingClientRect(), texts.currentNode.data);
+    }
+    for (const each of document.querySelectorAll("img, input")) add(each, each.getBoundingClientRect(), each.outerHTML);
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
+def test_nothing_of_the_panel_overlaps_or_is_cut(opened, served, tmp_path, size):
+    served.choose(Hit("image", 4, 1.0, (0.5, 0.5)))  # the panel at its fullest
+    tab = opened(*size)
+    eye = Eye(served, tab)
+    tab.get_by_text("Lit:").wait_for()
+    for name, last in (("Show", "landmarks shown"), ("Localize", "Frame 000005 was taken")):
+        tab.get_by_role("tab", name=name).click()
+        if name == "Localize":
+            tab.get_by_role("button", name="Localize this frame").click()
+        tab.get_by_text(last).wait_for()
+        tab.screenshot(path=tmp_path / f"{name}.png")
+        boxes = [box for box in tab.evaluate(BOXES) if box["left"] >= eye.canvas["x"] + eye.canvas["width"]]
+        assert len(boxes) > 10
+        for box in boxes:
+            assert not box["cut"], box
+            assert box["right"] <= size[0], box
+            assert box["bottom"] <= size[1], box
+        for one, other in itertools.combinations(boxes, 2):
+            across = min(one["right"], other["right"]) - max(one["left"], other["left"])
+            down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+            assert min(across, down) <= 1, (one, other)
 
 
 def test_a_closed_tab_changes_nothing_for_the_next(opened, served):
