@@ -118,8 +118,14 @@ def visible(eye, served, kind, points):
     raise AssertionError(f"no {kind} can be seen")
 
 
+def orange(picture):
+    """Where a picture of the page has the colour of light, paler on a sphere."""
+    red, green, blue = np.moveaxis(picture.astype(int), -1, 0)
+    return (red > 200) & (red > green + 30) & (green > blue + 40)
+
+
 def green(picture):
-    """Where a picture of the page has the colour of what was localized."""
+    """Where it has the colour of what was localized."""
     red, green, blue = np.moveaxis(picture.astype(int), -1, 0)
     return (green > red + 60) & (green > blue + 40)
 
@@ -128,11 +134,11 @@ def photograph(tab, eye):
     return np.asarray(Image.open(io.BytesIO(tab.screenshot(clip=eye.canvas))).convert("RGB"))
 
 
-def appeared(tab, eye, before, colour):
-    """The pixels of the 3D view that have a colour now and had not before, as soon as there are many."""
+def appeared(tab, eye, before, colour, least=20):
+    """The pixels of the 3D view that have a colour now and had not before, as soon as there are so many."""
     for _ in range(30):
         now = colour(photograph(tab, eye)) & ~colour(before)
-        if now.sum() >= 500:
+        if now.sum() >= least:
             return now
         tab.wait_for_timeout(500)
     raise AssertionError(f"nothing {colour.__name__} has appeared")
@@ -145,7 +151,7 @@ def near(eye, pixels, point, reach):
 
 
 @pytest.mark.parametrize("kind", ["landmark", "image", "point"])
-def test_a_click_names_what_it_hit_and_says_what_lights_up(tab, served, kind):
+def test_a_click_names_what_it_hit_and_lights_up_what_is_like_it(tab, served, kind):
     eye = Eye(served, tab)
     targets = {
         "landmark": served.stage.centres[served.stage.spheres],
@@ -153,6 +159,7 @@ def test_a_click_names_what_it_hit_and_says_what_lights_up(tab, served, kind):
         "point": served.place.cloud.points[served.stage.shown][::97],
     }
     point, expected = visible(eye, served, kind, [np.asarray(each, float) for each in targets[kind]])
+    before = photograph(tab, eye)
     tab.mouse.click(*eye.pixel(point))
     tab.get_by_text("Lit:").wait_for()
     words = tab.inner_text("body")
@@ -167,6 +174,8 @@ def test_a_click_names_what_it_hit_and_says_what_lights_up(tab, served, kind):
     lit = served.lit
     assert f"Lit: {lit.views.sum()} of 12 views, {lit.points.sum():,} points, {lit.landmarks.sum()} landmarks." in words
     assert tab.locator("img").count() > 0  # the views it is seen in
+    glowing = appeared(tab, eye, before, orange)
+    assert kind == "image" or near(eye, glowing, point, 12)
     tab.get_by_role("button", name="Clear").click()
     tab.get_by_text("Click a point").wait_for()
     assert served.lit is None
@@ -180,7 +189,7 @@ def test_a_frame_is_localized_and_its_camera_and_matches_are_drawn(tab, served):
     tab.get_by_role("button", name="Localize this frame").click()
     tab.get_by_text("Frame 000005 was taken in room").wait_for()
     assert re.search(r"Off its recorded pose by \d\.\d cm and [01]\.\d°", tab.inner_text("body"))
-    drawn = appeared(tab, eye, before, green)
+    drawn = appeared(tab, eye, before, green, 500)
     located = locate_frame(served.place, 5)
     assert near(eye, drawn, located.location.world_from_camera[:3, 3], 4)
     middles = located.lines(served.place, 1.6 * served.stage.frustum).mean(axis=1)
@@ -205,7 +214,7 @@ def test_an_upload_is_found_or_refused_with_a_sentence(tab, served, tmp_path):
     upload("<b>there.png")
     tab.get_by_text("<b>there.png was taken in room").wait_for()
     assert "It was taken to have the lens of the scene's camera." in tab.inner_text("body")
-    drawn = appeared(tab, eye, before, green)
+    drawn = appeared(tab, eye, before, green, 500)
     assert near(eye, drawn, served.stage.poses[5][:3, 3], 8)
 
 
