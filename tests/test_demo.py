@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shlex
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from locus.cli import main
 from locus.demo.plan import Folder, Plan
 from locus.demo.run import run
+from locus.demo.stages import program
 from locus.errors import LocusError
 from locus.evaluation.retrieval import Retrieval
 from tests.scenes import layouts, room
@@ -101,15 +104,46 @@ def test_run_again_it_takes_up_what_is_finished(made, spoil, capsys):
     assert "How training went" in (made / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_given_model_is_not_trained(made, tmp_path, capsys):
+def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_path, capsys):
+    Folder(tmp_path / "demo", PLAN).remember(None)
     shutil.copytree(made / "trained", tmp_path / "demo/trained")
     shutil.copytree(made / "unseen", tmp_path / "demo/unseen")
-    shutil.copy(made / "demo.json", tmp_path / "demo")
     page = run(tmp_path / "demo", PLAN, str(made / "run")).folder.report.read_text(encoding="utf-8")
     assert not (tmp_path / "demo/run").exists()
     assert "How training went" not in page
-    assert "which was not trained here" in page
+    assert "a model which was not trained here" in page
     assert "6/6" in capsys.readouterr().out
+    assert Folder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
+
+
+def test_the_line_that_opens_the_viewer_works_as_it_is(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LOCUS_CACHE", str(tmp_path))
+    words = shlex.split(run(made, PLAN).view)
+    assert shutil.which(words[0])
+
+    def stop(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("locus.commands.view.time.sleep", stop)
+    assert main([*words[words.index("view") :], "--port", "0"]) == 0
+    assert "12 frames; the map given, of house-006000" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())  # the demo's tokens are used
+
+
+def test_without_the_extra_there_is_no_line_that_opens_the_viewer(made, monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    assert run(made, PLAN).view == ""
+
+
+@pytest.mark.parametrize(("path", "typed"), [("bin", "locus"), ("elsewhere", "bin/locus")])
+def test_the_program_is_named_as_it_can_be_typed(tmp_path, monkeypatch, path, typed):
+    for folder in ("bin", "elsewhere"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "locus").touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
+    monkeypatch.setenv("PATH", str(tmp_path / path))
+    monkeypatch.chdir(tmp_path)
+    assert program() == typed
 
 
 def test_a_damaged_house_is_named(made, spoil):

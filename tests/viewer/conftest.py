@@ -1,10 +1,11 @@
-"""A small room, a network without weights, and its map."""
+"""A small room and its map: seen by a network without weights, and by features that know every point of it."""
 
 import pytest
 
 from locus.model import LoCUS
 from locus.scenes import load_scene
 from locus.viewer.place import Place
+from tests.landmarks import places
 from tests.scenes import layouts, room
 
 
@@ -30,3 +31,15 @@ def model():
 def place(room_folder, model, cache):
     """A map of 11 of its 12 frames; treat it as read-only."""
     return Place.open(model, load_scene(room_folder), cache=cache)
+
+
+@pytest.fixture(scope="session")
+def known(cache):
+    """The room with perfect features, also of images that come as files; any other image is of another place."""
+    shots = room.shots(12)
+    model = places.model(radii=(0.2,))
+    features = {shot.image.tobytes(): places.features(shot) for shot in shots}
+    model.features = lambda image: features.get(image.tobytes(), places.features(shots[0], world=1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("locus.viewer.place.scene_features", lambda model, scene, cache, progress: places.seen(scene))
+        return Place.open(model, places.scene(shots), cache=cache)

@@ -1,18 +1,21 @@
-"""The page in a real browser: what it says and shows after a click, an upload, a closed tab."""
+"""The page in a real browser: what it says and shows after a click, a localized frame, an upload, a closed tab."""
 
+import io
+import itertools
+import re
 import shutil
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from locus.viewer.picking import Ray
+from locus.viewer.locating import locate_frame
+from locus.viewer.picking import Hit, Ray
 
 pytest.importorskip("viser", reason="the extra `viewer` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page in")
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -31,29 +34,47 @@ PATIENCE = 240_000  # milliseconds: it draws without a GPU, on machines that are
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=PATIENCE)
+        places = (shutil.which(name) for name in (*BROWSERS, driver.chromium.executable_path))
+        path = next(filter(None, places), None)
+        if path is None:
+            pytest.skip("there is no chromium to open the page in; `playwright install chromium` fetches one")
+        started = driver.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
         yield started
         started.close()
 
 
 @pytest.fixture(scope="module")
-def served(place):
+def served(known):
     from locus.viewer.page import Page
     from locus.viewer.serve import server
 
     with server("127.0.0.1", 0) as running:
-        yield Page(running, place)
+        yield Page(running, known)
 
 
 @pytest.fixture
-def tab(browser, served):
-    served.choose(None)
-    opened = browser.new_page(viewport={"width": 1000, "height": 700})
-    opened.set_default_timeout(PATIENCE)
-    opened.goto(f"http://127.0.0.1:{served.server.get_port()}")
-    opened.get_by_text("Click a point").wait_for()
+def opened(browser, served):
+    """Open the page in a window of a size."""
+    tabs = []
+
+    def opened(width, height):
+        tab = browser.new_page(viewport={"width": width, "height": height})
+        tabs.append(tab)
+        tab.set_default_timeout(PATIENCE)
+        tab.goto(f"http://127.0.0.1:{served.server.get_port()}")
+        tab.get_by_text("likeness").wait_for()
+        return tab
+
     yield opened
-    opened.close()
+    for tab in tabs:
+        tab.close()
+    served.choose(None)
+    served.stage.draw_located(None)
+
+
+@pytest.fixture
+def tab(opened):
+    return opened(1000, 700)
 
 
 class Eye:
@@ -97,8 +118,40 @@ def visible(eye, served, kind, points):
     raise AssertionError(f"no {kind} can be seen")
 
 
+def orange(picture):
+    """Where a picture of the page has the colour of light, paler on a sphere."""
+    red, green, blue = np.moveaxis(picture.astype(int), -1, 0)
+    return (red > 200) & (red > green + 30) & (green > blue + 40)
+
+
+def green(picture):
+    """Where it has the colour of what was localized."""
+    red, green, blue = np.moveaxis(picture.astype(int), -1, 0)
+    return (green > red + 60) & (green > blue + 40)
+
+
+def photograph(tab, eye):
+    return np.asarray(Image.open(io.BytesIO(tab.screenshot(clip=eye.canvas))).convert("RGB"))
+
+
+def appeared(tab, eye, before, colour, least=20):
+    """The pixels of the 3D view that have a colour now and had not before, as soon as there are so many."""
+    for _ in range(30):
+        now = colour(photograph(tab, eye)) & ~colour(before)
+        if now.sum() >= least:
+            return now
+        tab.wait_for_timeout(500)
+    raise AssertionError(f"nothing {colour.__name__} has appeared")
+
+
+def near(eye, pixels, point, reach):
+    """Whether one of the pixels is so close to where a point of the world is seen."""
+    x, y = np.subtract(eye.pixel(point), (eye.canvas["x"], eye.canvas["y"])).round().astype(int)
+    return pixels[max(0, y - reach) : y + reach + 1, max(0, x - reach) : x + reach + 1].any()
+
+
 @pytest.mark.parametrize("kind", ["landmark", "image", "point"])
-def test_a_click_names_what_it_hit_and_says_what_lights_up(tab, served, kind):
+def test_a_click_names_what_it_hit_and_lights_up_what_is_like_it(tab, served, kind):
     eye = Eye(served, tab)
     targets = {
         "landmark": served.stage.centres[served.stage.spheres],
@@ -106,6 +159,7 @@ def test_a_click_names_what_it_hit_and_says_what_lights_up(tab, served, kind):
         "point": served.place.cloud.points[served.stage.shown][::97],
     }
     point, expected = visible(eye, served, kind, [np.asarray(each, float) for each in targets[kind]])
+    before = photograph(tab, eye)
     tab.mouse.click(*eye.pixel(point))
     tab.get_by_text("Lit:").wait_for()
     words = tab.inner_text("body")
@@ -119,37 +173,119 @@ def test_a_click_names_what_it_hit_and_says_what_lights_up(tab, served, kind):
         assert np.linalg.norm(served.place.cloud.points[served.hit.index] - point) < 0.1
     lit = served.lit
     assert f"Lit: {lit.views.sum()} of 12 views, {lit.points.sum():,} points, {lit.landmarks.sum()} landmarks." in words
-    assert lit.points.any()
     assert tab.locator("img").count() > 0  # the views it is seen in
+    glowing = appeared(tab, eye, before, orange)
+    assert kind == "image" or near(eye, glowing, point, 12)
     tab.get_by_role("button", name="Clear").click()
     tab.get_by_text("Click a point").wait_for()
     assert served.lit is None
 
 
-def test_an_upload_is_localized_or_refused_with_a_sentence(tab, served, tmp_path):
+def test_a_frame_is_localized_and_its_camera_and_matches_are_drawn(tab, served):
+    eye = Eye(served, tab)
+    before = photograph(tab, eye)
     tab.get_by_role("tab", name="Localize").click()
     tab.get_by_text("a map built for this page from 11 of 12 frames").wait_for()
     tab.get_by_role("button", name="Localize this frame").click()
-    tab.get_by_text("Frame 000005").last.wait_for()
+    tab.get_by_text("Frame 000005 was taken in room").wait_for()
+    assert re.search(r"Off its recorded pose by \d\.\d cm and [01]\.\d°", tab.inner_text("body"))
+    drawn = appeared(tab, eye, before, green, 500)
+    located = locate_frame(served.place, 5)
+    assert near(eye, drawn, located.location.world_from_camera[:3, 3], 4)
+    middles = located.lines(served.place, 1.6 * served.stage.frustum).mean(axis=1)
+    assert np.mean([near(eye, drawn, middle, 2) for middle in middles]) > 0.8
+
+
+def test_an_upload_is_found_or_refused_with_a_sentence(tab, served, tmp_path):
+    def upload(name):
+        tab.locator("input[type=file]").first.set_input_files(tmp_path / name)
+
+    eye = Eye(served, tab)
+    before = photograph(tab, eye)
+    image = served.place.seen.frame(5).image
+    tab.get_by_role("tab", name="Localize").click()
     (tmp_path / "notes.png").write_text("no image at all")
-    tab.locator("input[type=file]").first.set_input_files(tmp_path / "notes.png")
+    upload("notes.png")
     tab.get_by_text("notes.png is not an image that can be read").wait_for()
-    Image.fromarray(served.place.seen.frame(2).image).save(tmp_path / "<b>there.png")
-    tab.locator("input[type=file]").first.set_input_files(tmp_path / "<b>there.png")
-    tab.get_by_text("It was taken to have the lens of the scene's camera.").wait_for()
-    assert "<b>there.png" in tab.inner_text("body")
+    Image.fromarray(image[:, ::-1]).save(tmp_path / "elsewhere.png")
+    upload("elsewhere.png")
+    tab.get_by_text("elsewhere.png is not here").wait_for()
+    Image.fromarray(image).save(tmp_path / "<b>there.png")
+    upload("<b>there.png")
+    tab.get_by_text("<b>there.png was taken in room").wait_for()
+    assert "It was taken to have the lens of the scene's camera." in tab.inner_text("body")
+    drawn = appeared(tab, eye, before, green, 500)
+    assert near(eye, drawn, served.stage.poses[5][:3, 3], 8)
 
 
-def test_a_closed_tab_changes_nothing_for_the_next(browser, served):
-    from locus.viewer.picking import Hit
+def test_a_dropped_image_is_found(tab, served):
+    file = io.BytesIO()
+    Image.fromarray(served.place.seen.frame(5).image).save(file, "png")
+    tab.get_by_role("tab", name="Localize").click()
+    held = tab.evaluate_handle(
+        """bytes => {
+            const held = new DataTransfer();
+            held.items.add(new File([new Uint8Array(bytes)], "dropped.png", {type: "image/png"}));
+            return held;
+        }""",
+        list(file.getvalue()),
+    )
+    tab.get_by_text("or drop one here").dispatch_event("drop", {"dataTransfer": held})
+    tab.get_by_text("dropped.png was taken in room").wait_for()
 
-    first = browser.new_page()
-    first.goto(f"http://127.0.0.1:{served.server.get_port()}", timeout=PATIENCE)
-    first.close()
+
+# Every text, image and field of the page: its box, and whether something it is in cuts it off.
+BOXES = """() => {
+    const found = [];
+    const add = (element, rect, what) => {
+        if (!rect.width || !rect.height || !element.checkVisibility({visibilityProperty: true})) return;
+        let cut = element.tagName === "INPUT" && element.scrollWidth > element.clientWidth + 1;
+        for (let outer = element; outer !== document.body; outer = outer.parentElement) {
+            const frame = outer.getBoundingClientRect();
+            if (getComputedStyle(outer).overflow !== "visible" && frame.width && (rect.left < frame.left - 1 ||
+                rect.right > frame.right + 1 || rect.top < frame.top - 1 || rect.bottom > frame.bottom + 1)) cut = true;
+        }
+        found.push({what, cut, left: rect.left, top: rect.top, right: rect.right, bottom: rect.bottom});
+    };
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const range = document.createRange();
+        range.selectNodeContents(texts.currentNode);
+        if (texts.currentNode.data.trim())
+            add(texts.currentNode.parentElement, range.getBoundingClientRect(), texts.currentNode.data);
+    }
+    for (const each of document.querySelectorAll("img, input")) add(each, each.getBoundingClientRect(), each.outerHTML);
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
+def test_nothing_of_the_panel_overlaps_or_is_cut(opened, served, tmp_path, size):
+    served.choose(Hit("image", 4, 1.0, (0.5, 0.5)))  # the panel at its fullest
+    tab = opened(*size)
+    eye = Eye(served, tab)
+    tab.get_by_text("Lit:").wait_for()
+    for name, last in (("Show", "landmarks shown"), ("Localize", "Frame 000005 was taken")):
+        tab.get_by_role("tab", name=name).click()
+        if name == "Localize":
+            tab.get_by_role("button", name="Localize this frame").click()
+        tab.get_by_text(last).wait_for()
+        tab.screenshot(path=tmp_path / f"{name}.png")
+        boxes = [box for box in tab.evaluate(BOXES) if box["left"] >= eye.canvas["x"] + eye.canvas["width"]]
+        assert len(boxes) > 10
+        for box in boxes:
+            assert not box["cut"], box
+            assert box["right"] <= size[0], box
+            assert box["bottom"] <= size[1], box
+        for one, other in itertools.combinations(boxes, 2):
+            across = min(one["right"], other["right"]) - max(one["left"], other["left"])
+            down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+            assert min(across, down) <= 1, (one, other)
+
+
+def test_a_closed_tab_changes_nothing_for_the_next(opened, served):
+    opened(1000, 700).close()
     served.choose(Hit("image", 4, 1.0, (0.5, 0.5)))
-    second = browser.new_page()
-    second.goto(f"http://127.0.0.1:{served.server.get_port()}", timeout=PATIENCE)
-    said = second.get_by_text("Pixel (40, 30) of frame 000004")
-    said.wait_for(timeout=PATIENCE)
+    said = opened(1000, 700).get_by_text("Pixel (40, 30) of frame 000004")
+    said.wait_for()
     assert said.is_visible()
-    second.close()

@@ -1,7 +1,13 @@
+import io
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from locus.geometry import pose_error
 from locus.landmarks import MapError
 from locus.model import LoCUS
 from locus.scenes import load_scene
@@ -31,6 +37,18 @@ def test_a_map_of_another_model_is_refused(place, room_folder, cache):
     other = LoCUS("classic", head="identity", radii=(0.3,))
     with pytest.raises(MapError, match="build the map again"):
         Place.open(other, load_scene(room_folder), place.world, cache=cache)
+
+
+def test_a_map_by_another_name_is_taken_with_a_warning(place, room_folder, model, cache):
+    renamed = replace(place.world, environments=("first",))
+    opened = Place.open(model, load_scene(room_folder), renamed, cache)
+    assert opened.warning.startswith("The map given is of first, and this scene is room. If these are two places")
+    assert place.warning == Place.open(model, load_scene(room_folder), place.world, cache).warning == ""
+
+
+def test_a_map_of_several_other_places_is_refused(place, room_folder, model, cache):
+    with pytest.raises(MapError, match="there is no place room: the map has first, second"):
+        Place.open(model, load_scene(room_folder), replace(place.world, environments=("first", "second")), cache)
 
 
 def test_what_is_clicked_gives_its_own_feature(place):
@@ -69,15 +87,33 @@ def test_scores_and_classes_have_colours(place):
     assert landmark_colours(place, 0, "class").shape == by_score.shape
 
 
-def test_a_frame_is_localized_and_compared_with_its_pose_or_the_reason_is_given(place):
-    located = locate_frame(place, 5)
-    if located.location.here:
-        assert "confidence" in located.sentence
-        assert "Off its recorded pose by" in located.sentence
-        ends = located.lines(place, 0.3)
-        assert ends.shape == (int(located.location.inliers.sum()), 2, 3)
-    else:
-        assert located.sentence.startswith("Frame 000005 is not here")
+def test_a_frame_is_localized_and_compared_with_its_pose(known):
+    located = locate_frame(known, 5)
+    assert re.match(r"Frame 000005 was taken in room, at \(.*\) m; confidence 0\.\d\d; \d+ of", located.sentence)
+    metres, degrees = map(float, re.search(r"pose by ([\d.]+) cm and ([\d.]+)°", located.sentence).groups())
+    assert metres < 5
+    assert degrees < 2
+    starts, ends = located.lines(known, 0.3).transpose(1, 0, 2)
+    assert len(starts) == located.location.inliers.sum() > 100
+    assert np.linalg.norm(starts - known.seen.frame(5).world_from_camera[:3, 3], axis=1).max() < 1
+    assert set(map(tuple, ends)) <= set(map(tuple, known.landmarks(0).position))
+
+
+def test_an_image_file_is_localized_and_one_of_elsewhere_is_not_here(known):
+    frame = known.seen.frame(5)
+    located = locate_image(known, "there.png", png(frame.image))
+    assert located.sentence.startswith("there.png was taken in room")
+    metres, degrees = pose_error(located.location.world_from_camera, frame.world_from_camera)
+    assert metres < 0.1
+    assert degrees < 3
+    elsewhere = locate_image(known, "elsewhere.png", png(frame.image[:, ::-1]))
+    assert elsewhere.sentence.startswith("elsewhere.png is not here")
+
+
+def png(image):
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "png")
+    return file.getvalue()
 
 
 def test_a_file_that_is_no_image_is_named(place):

@@ -1,11 +1,13 @@
 import socket
 import sys
+from dataclasses import replace
 
 import pytest
 
 from locus.cli import main
 from locus.errors import LocusError
 from locus.viewer.serve import check_free, server
+from tests.scenes import layouts, room
 
 pytest.importorskip("viser", reason="the extra `viewer` is not installed")
 
@@ -50,13 +52,44 @@ def test_a_port_out_of_range_is_named():
         check_free("127.0.0.1", 70000)
 
 
-def test_the_command_serves_until_it_is_stopped(room_folder, cache, monkeypatch, capsys):
+@pytest.fixture
+def stopped(monkeypatch):
+    """Ctrl-C as soon as the page is served."""
+
     def stop(seconds):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("locus.commands.view.time.sleep", stop)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_the_command_serves_until_it_is_stopped(room_folder, cache, capsys):
     assert main(["view", str(room_folder), "--model", "classic", "--port", "0", "--cache", str(cache)]) == 0
     printed = capsys.readouterr().out
     assert "12 frames; a map built for this page from 11 of 12 frames" in printed
     assert "Open http://localhost:" in printed
     assert printed.endswith("stopped\n")
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_scene_that_no_map_can_be_made_of_is_served_without_one(tmp_path, cache, capsys):
+    layouts.nerfstudio(tmp_path, room.shots(1))
+    assert main(["view", str(tmp_path), "--model", "classic", "--port", "0", "--cache", str(cache)]) == 0
+    printed = capsys.readouterr().out
+    assert "1 frames; no map, so no landmarks and nothing to localize in: no spot of" in printed
+    assert "Open http://localhost:" in printed
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_map_by_another_name_is_shown_with_a_warning(room_folder, place, cache, tmp_path, capsys):
+    place.model.save_pretrained(tmp_path / "model")
+    replace(place.world, environments=("first",)).save(tmp_path / "map")
+    words = ["view", str(room_folder), "--model", str(tmp_path / "model"), "--map", str(tmp_path / "map")]
+    assert main([*words, "--port", "0", "--cache", str(cache)]) == 0
+    assert "Warning: The map given is of first, and this scene is room." in capsys.readouterr().out
+
+
+def test_a_damaged_map_is_one_sentence(room_folder, tmp_path, capsys):
+    (tmp_path / "map.safetensors").write_text("no map")
+    assert main(["view", str(room_folder), "--model", "classic", "--map", str(tmp_path), "--port", "0"]) == 2
+    assert str(tmp_path) in capsys.readouterr().err

@@ -45,6 +45,8 @@ def view(
     console = Console(soft_wrap=True, highlight=False)
     counts = f"{len(place.cloud):,} points, {len(place.seen)} frames"
     console.print(escape(f"{place.seen.scene.name}: {counts}; {place.about_map}"))
+    if place.warning:
+        console.print(f"[yellow]Warning:[/yellow] {escape(place.warning)}")
     with server(host, port) as running:
         Page(running, place)
         shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host

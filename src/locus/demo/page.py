@@ -10,6 +10,7 @@ import numpy as np
 
 from locus.demo.drawings import ABOVE, error_curves, plan, training_curves
 from locus.demo.finding import CLOSE, Answers, Finding
+from locus.demo.stages import program
 from locus.evaluation import retrieval_tables
 from locus.evaluation.report import OWN_STYLE, table_html
 from locus.evaluation.runner import Outcome
@@ -27,7 +28,8 @@ DEMO_STYLE = """ body { max-width: 1100px; } figure { margin-right: 0; } figcapt
 .cards b { display: block; font-size: 1.8em; color: #1f4e79; line-height: 1.3; } .cards small { font-size: .6em; }
 .beside { display: flex; flex-wrap: wrap; } .beside svg { flex: 1 1 24em; min-width: 0; }
 summary { color: #555; font-size: .9em; cursor: pointer; }
-pre { background: #f3f3f3; padding: .8em 1em; overflow-x: auto; }
+pre { background: #f3f3f3; padding: .8em 1em; white-space: pre-wrap; overflow-wrap: anywhere; }
+.done td:last-child { white-space: nowrap; text-align: right; }
 """
 COLUMNS = {"AP, cross-view": "in other views", "AP, all pairs": "in all views, its own too"}
 
@@ -67,24 +69,25 @@ def _head(results: Results) -> str:
     finding, own = results.findings[0], cross_view(results.outcome, results.label)
     untrained = max(cross_view(results.outcome, method.label) for method in results.outcome.methods[:-1])
     cards = {
-        f"{own:.2f} <small>and untrained {untrained:.2f}</small>": "how well the same spot is found again in other "
+        f"{own:.2f} <small>untrained: {untrained:.2f}</small>": "how well the same spot is found again in other "
         "views: average precision, where 1 is perfect",
         f"{_share(finding.rgbd)} <small>with depth</small>": "images of a new house placed on its map within "
         f"{CLOSE[0]:g} m and {CLOSE[1]:g}°; by colour alone, {_share(finding.rgb)}",
-        f"{_refused(finding.elsewhere)} of {len(finding.elsewhere)}": "images of another house told to be <i>not "
+        f"{_refused(finding.elsewhere)} of {len(finding.elsewhere)}": "images of another house recognised as <i>not "
         f"here</i>; by colour alone, {_refused(finding.elsewhere_rgb)}",
     }
     boxes = "".join(f"<div><b>{number}</b>{words}</div>" for number, words in cards.items())
     trained = (
-        "in houses that took no part in training"
+        f"in generated houses that took no part in training. Training was short, {results.plan.settings.steps} steps, "
+        "and figures are what those steps gave; docs/training.md has what more of them bring."
         if results.pretrained is None
-        else f"with the model <code>{escape(results.pretrained)}</code>, which was not trained here"
+        else f"in generated houses, with a model which was not trained here, <code>{escape(results.pretrained)}</code>."
     )
     return f"""<h1>LoCUS: features that know places</h1>
 <p>LoCUS gives every patch of an image a <i>feature</i>, {results.model.dimension} numbers that are the same for the
 same spot in the world, from wherever one looks at it, and different for every other spot. This page shows what that
-is good for. Everything on it was made and measured in the run that wrote it, {trained}, on generated houses with exact
-depth and poses.</p><div class=cards>{boxes}</div>"""
+is good for. Everything on it was made and measured in the run that wrote it, {trained}</p>
+<div class=cards>{boxes}</div>"""
 
 
 def _colours(results: Results) -> str:
@@ -109,8 +112,11 @@ def _retrieval(results: Results) -> str:
     return f"""{table}
 <p class=note>Average precision (AP): for a spot, all patches are ranked by how like its feature theirs are; 1 means
 that all patches within {results.plan.retrieval.radii[0]:g} m of it come first. PCA: the untrained network's features,
-reduced to as few numbers by principal components, fitted to {results.fitted} other houses; whitened: each component
-made equally important.</p><details><summary>Exactly how</summary>{notes}</details>{glow}"""
+reduced to so many numbers by principal components, fitted to {results.fitted} other houses; whitened: each component
+made equally important.</p><details><summary>Exactly how</summary>{notes}</details>
+<p>Below, one spot in the views that show it. The first row has the spot (square) and where it truly is in other views
+(dots); each row after it is one of the methods in the table, bright where a patch is like the spot. The best would
+glow at the dots and stay dark elsewhere.</p>{glow}"""
 
 
 def _spot(results: Results) -> str:
@@ -118,11 +124,11 @@ def _spot(results: Results) -> str:
     rest = len(spot.shown) - 1 - found.showing
     return f"""<h2>One spot, in every view</h2>
 <p>The ring marks a spot on a thing of the class <i>{escape(spot.what)}</i>. The other views of the house follow,
-the likest first, with what is like it outlined, and how like (1 is the same). Whether a view truly shows the spot is
-known from depth and poses, which were not used to find it: {found.showing} of the other views do, and {found.first} of
-these are among the first {found.showing}.
-Something is outlined in {found.outlined} of them, and in {found.wrong} of the {rest} that do
-not show it.</p>{figure(found.picture, f"{results.mapped.name}, the first views of {len(spot.shown)}.")}"""
+best first: the number above each says how like the spot its likest patch is (1 is the same), and what is like it is
+outlined in orange. Whether a view truly shows the spot is known from depth and poses, which were not used to find it.
+{found.showing} of the other views do, and {found.first} of these are among the first {found.showing}; something is
+outlined in {found.outlined} of them, and in {found.wrong} of the {rest} that do not show it.</p>
+{figure(found.picture, f"{results.mapped.name}, the first views of {len(spot.shown)}.")}"""
 
 
 def _places(results: Results) -> str:
@@ -176,12 +182,18 @@ def _how(results: Results) -> str:
         f"<tr><td>{escape(done.title)}</td><td>{escape(done.result)}</td><td>{duration(done.seconds)}</td></tr>"
         for done in results.done
     )
-    model = escape(results.name)
-    view = f"{escape(results.view)}\n" if results.view else ""
-    return f"""<h2>What was done</h2><table>{rows}</table>
+    locus, model = escape(program()), escape(results.name)
+    view = (
+        f"# the house above in your browser: click on things, localize images; Ctrl-C stops\n{escape(results.view)}\n"
+    )
+    return f"""<h2>What was done</h2><table class=done>{rows}</table>
 <p class=note>The network: {escape(results.model.name)}. All files are in {escape(str(results.folder.path))}. Run
 again, the demo takes up what is finished, and the times are those of the last run.</p>
-<h2>Next</h2><pre>{view}locus inspect SCENE   # your own posed images: are depth and poses sound? docs/data.md
-locus map SCENE --model {model} --out map
-locus localize IMAGE... --map map --model {model}
-locus cosegment FRAME X Y SCENE --model {model}</pre>"""
+<h2>Next</h2><p>To be typed where the demo was started; capitals stand for what you have, docs/data.md says in which
+formats.</p><pre>{view if results.view else ""}# your own posed images: are depth and poses sound?
+{locus} inspect SCENE
+# a map of them, and where other images were taken in it
+{locus} map SCENE --model {model} --out map
+{locus} localize IMAGE... --map map --model {model}
+# what is like the thing at a pixel of an image, in all images
+{locus} cosegment FRAME X Y SCENE --model {model}</pre>"""

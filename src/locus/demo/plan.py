@@ -1,7 +1,7 @@
 """How large a demo is, and the folder it lives in."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,14 @@ class Folder:
     run = property(lambda self: self.path / "run")
     map = property(lambda self: self.path / "map")
     cache = property(lambda self: self.path / "cache")
+    tokens = property(lambda self: self.path / "cache/tokens")
     report = property(lambda self: self.path / "report.html")
 
-    def remember(self, backbone: str) -> Plan:
-        """The plan with the backbone that was found; further runs take the same, whatever can be reached then."""
+    def remember(self, backbone: str | None) -> None:
+        """The backbone that was found, None so far; further runs take the same, whatever can be reached then."""
         self.backbone = backbone
         with atomic(self.path / FILE) as file:
             file.write_text(json.dumps({"plan": asdict(self.plan), "backbone": backbone}, indent=1) + "\n")
-        return replace(self.plan, settings=replace(self.plan.settings, backbone=backbone))
 
     def _read(self) -> dict[str, Any] | None:
         file = self.path / FILE
@@ -71,7 +71,7 @@ class Folder:
             return None
         try:
             told = json.loads(file.read_text(encoding="utf-8"))
-            if isinstance(told["plan"], dict) and isinstance(told["backbone"], str):
+            if isinstance(told["plan"], dict) and isinstance(told["backbone"], str | None):
                 return told
         except (ValueError, KeyError, TypeError):
             pass

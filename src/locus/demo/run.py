@@ -1,7 +1,7 @@
 """All stages of the demo, one after the other; what is finished is taken up again."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from locus import backbones
 from locus.demo import houses, page, spot
 from locus.demo.finding import Finding, find, mapped_rows, open_map
 from locus.demo.plan import TRAINED_SEED, UNSEEN_SEED, Folder, Plan
-from locus.demo.stages import Done, Stages
+from locus.demo.stages import Done, Stages, program
 from locus.dense import SceneFeatures, scene_features
 from locus.errors import LocusError
 from locus.evaluation import retrieval_pictures
@@ -61,10 +61,10 @@ class Results:
     @property
     def view(self) -> str:
         """The command that opens the mapped house in the viewer; empty where there is no viewer."""
-        if find_spec("locus.viewer") is None:
+        if find_spec("viser") is None:
             return ""
-        house, folder = shlex.quote(str(self.mapped)), shlex.quote(str(self.folder.map))
-        return f"locus view {house} --model {self.name} --map {folder}"
+        house, folder, tokens = (shlex.quote(str(p)) for p in (self.mapped, self.folder.map, self.folder.tokens))
+        return f"{program()} view {house} --model {self.name} --map {folder} --cache {tokens}"
 
 
 def run(out: Path, plan: Plan, pretrained: str | None = None) -> Results:
@@ -76,7 +76,7 @@ def run(out: Path, plan: Plan, pretrained: str | None = None) -> Results:
     metrics: list[dict[str, Any]] = []
     if model is None:
         model, metrics = _train(folder, plan, trained, watched, stages)
-    cache, label = folder.cache / "tokens", "LoCUS" if pretrained is None else f"LoCUS ({Path(pretrained).name})"
+    cache, label = folder.tokens, "LoCUS" if pretrained is None else f"LoCUS ({Path(pretrained).name})"
     with stages(f"Evaluate: the same spot in other views, {_count(len(unseen), 'house')} never trained on") as say:
         means = Means(trained, model.resolution, cache)
         untrained = [reduced(model.backbone, kind, means) for kind in ("pca", "whitened")]
@@ -133,14 +133,15 @@ def _weights(folder: Folder, plan: Plan, pretrained: str | None, stages: Stages)
     with stages("Weights: the pretrained network that LoCUS builds on") as say:
         if pretrained is not None:
             model = load(pretrained).to(this_device())
-            name = model.backbone.name
             say(f"{pretrained}: {model.name}.")
-            return model, folder.remember(folder.backbone or name)
+            folder.remember(folder.backbone)  # not the model's: without it, a demo takes the one it would have taken
+            return model, plan
         wanted = folder.backbone or plan.settings.backbone
         name = backbones.load(wanted, plan.settings.layer, norm=plan.settings.norm).name
         asked = "" if name == plan.settings.backbone else f", in place of {plan.settings.backbone}"
         say(f"{name}{asked}.")
-        return None, folder.remember(name)
+        folder.remember(name)
+        return None, replace(plan, settings=replace(plan.settings, backbone=name))
 
 
 def _houses(folder: Folder, plan: Plan, pretrained: str | None, stages: Stages) -> tuple[list[Path], list[Path], Path]:
@@ -168,7 +169,7 @@ def _train(
     folder: Folder, plan: Plan, trained: list[Path], watched: Path, stages: Stages
 ) -> tuple[LoCUS, list[dict[str, Any]]]:
     with stages(f"Train: {plan.settings.steps} steps towards one feature for a spot, from all sides") as say:
-        summary = train(trained, folder.run, plan.settings, val=[watched], cache=folder.cache / "tokens", progress=True)
+        summary = train(trained, folder.run, plan.settings, val=[watched], cache=folder.tokens, progress=True)
         if not summary.finished:
             raise KeyboardInterrupt
         first, best = summary.metrics[0]["unseen"]["cross-view"], summary.best

@@ -1,9 +1,14 @@
 """What a person at the console sees: each stage says what it does, then what came out and how long it took."""
 
+import os
+import shlex
+import shutil
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -36,3 +41,13 @@ class Stages:
         seconds = time.perf_counter() - began
         self.console.print(f"    {escape(' '.join(said))} [dim]({duration(seconds)})[/dim]")
         self.done.append(Done(title, " ".join(said), seconds))
+
+
+def program() -> str:
+    """The `locus` of this Python, as it can be typed: by name where that finds it, else where it lies."""
+    own = shutil.which("locus", path=str(Path(sys.executable).parent))
+    if own is None:
+        return f"{shlex.quote(sys.executable)} -m locus"
+    if own == shutil.which("locus"):
+        return "locus"
+    return shlex.quote(os.path.relpath(own) if Path(own).is_relative_to(Path.cwd()) else own)

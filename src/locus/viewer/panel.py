@@ -25,6 +25,8 @@ class Panel:
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
         gui.set_panel_label(f"LoCUS: {place.seen.scene.name}")
+        if place.warning:
+            gui.add_html(paragraph(f"Warning: {place.warning}"))
         self.status = gui.add_html(paragraph(HELP))
         self.threshold = gui.add_slider(
             "likeness", min=0.0, max=1.0, step=0.01, initial_value=THRESHOLD, hint="How like (cosine) what lights up is"
@@ -71,6 +73,8 @@ class Panel:
         self.frame = gui.add_dropdown("frame", names or ["none left out"], disabled=not names)
         self.locate = gui.add_button("Localize this frame", disabled=not names)
         self.upload = gui.add_upload_button("Localize an image …", mime_type="image/*", disabled=place.world is None)
+        if place.world is not None:
+            gui.add_html(DROP)
         self.answer = gui.add_html("")
 
     @property
@@ -94,6 +98,14 @@ class Panel:
 
 
 STYLE = "padding:0 0.75em 0.4em 0.75em;font-size:0.85em;line-height:1.4;overflow-wrap:anywhere"
+# viser's upload button takes no drops; this hands what is dropped to it, as if it had been chosen there.
+DROP = f"""<div style="{STYLE}"><div style="border:1px dashed #999;padding:0.7em;text-align:center"
+ondragover="event.preventDefault()" ondrop="event.preventDefault();
+if (event.dataTransfer.files.length) {{
+  const field = document.querySelector('input[type=file]');
+  field.files = event.dataTransfer.files;
+  field.dispatchEvent(new Event('change', {{bubbles: true}}));
+}}">or drop one here</div></div>"""
 
 
 def paragraph(*sentences: str) -> str:

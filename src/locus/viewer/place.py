@@ -48,8 +48,8 @@ class Place:
         """Without a map one is built, in memory, of nine in ten frames; where that cannot be, the page has none."""
         if world is not None:
             world.check(model)
-            only = world.environments.index(scene.name) if scene.name in world.environments else world.environment(None)
-            world = world.place(only)
+            # The only place may go by another name, which `warning` tells; of several, one must be this scene.
+            world = world.place(0 if len(world.environments) == 1 else world.environment(scene.name))
         seen = scene_features(model, scene, cache, progress=progress)
         pictures, cloud = gather(seen, progress=progress)
         if world is not None:
@@ -62,6 +62,17 @@ class Place:
             except MapError as error:
                 about = f"no map, so no landmarks and nothing to localize in: {error}"
         return cls(model, seen, pictures, cloud, world, about)
+
+    @property
+    def warning(self) -> str:
+        """Two sentences where the map may be of another place; else empty."""
+        name = self.seen.scene.name
+        if self.world is None or self.world.environments == (name,):
+            return ""
+        return (
+            f"The map given is of {self.world.environments[0]}, and this scene is {name}. If these are two places, and "
+            "not two names of one, the landmarks do not belong here and nothing is found among them."
+        )
 
     @property
     def size(self) -> tuple[int, int]:
