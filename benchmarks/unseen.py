@@ -2,13 +2,15 @@
 
     python benchmarks/unseen.py RUN... --scenes SCENE... --fit TRAINING_SCENE... [--cache DIR]
 
-The batches are those of the runs' own validation; PCA is fitted on the scenes given with --fit. Runs must share their
-backbone, layer and head.
+The batches are drawn as for the runs' own validation; PCA is fitted on the scenes given with --fit. One table for each
+radius. Runs must share their backbone, layer, head and radii.
 """
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +22,7 @@ from locus.training.batches import Sampler
 from locus.training.checkpoints import SETTINGS
 from locus.training.places import environments
 from locus.training.settings import Settings
-from locus.training.validation import fixed_batches, precision
+from locus.training.validation import Features, fixed_batches, precision
 
 
 def main() -> None:
@@ -48,10 +50,22 @@ def main() -> None:
     rows = sample_rows(untrained, Sampler(fitted, settings), backbone.mean.device)
     methods = {"PCA-64": pca_features(untrained, rows, False), "whitened PCA-64": pca_features(untrained, rows, True)}
     methods |= {name: model.head_features for name, model in models.items()}
-    print("cross-view AP", *(place.name for place in tested), "mean", sep=" | ")
-    for name, features in methods.items():
-        values = [each.cross_view for each in precision(features, batches, settings).values()]
-        print(name, *(f"{value:.3f}" for value in values), f"{np.mean(values):.3f}", sep=" | ", flush=True)
+    for scale, radius in enumerate(settings.radii):
+        print(f"cross-view AP at {radius:g} m", *(place.name for place in tested), "mean", sep=" | ")
+        for name, features in methods.items():
+            found = precision(at_scale(features, scale), batches, replace(settings, radii=(radius,)))
+            values = [each.cross_view for each in found.values()]
+            print(name, *(f"{value:.3f}" for value in values), f"{np.mean(values):.3f}", sep=" | ", flush=True)
+
+
+def at_scale(features: Features, scale: int) -> Features:
+    """Of several maps that of one scale; PCA has one for all."""
+
+    def only(*sequence: Any) -> torch.Tensor:
+        maps = features(*sequence)
+        return maps[min(scale, len(maps) - 1)][None]
+
+    return only
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ METRES = 1.5  # radii that a point may lie from its landmark: landmarks are a ra
 PATCHES = 1.25  # patches that a landmark may be seen from where it should be
 LANDMARKS = 6  # that must agree, or there is no pose
 ITERATIONS = 2000
-LEAST_RGBD, LEAST_RGB = 0.13, 0.09  # confidence, below which an image is not here (docs/maps.md)
+LEAST_RGBD, LEAST_RGB = 0.16, 0.10  # confidence, below which an image is not here (docs/maps.md)
 STUCK = 3  # patches from where its landmark was in the map's images: a match that may only repeat that place
 
 
