@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from locus import backbones
+from locus.model import LoCUS
 
 # A patch's numbers, in this order: mean and spread of three colours, then eight directions; four cells each.
 MEANS, SPREADS, DIRECTIONS = slice(0, 12), slice(12, 24), slice(24, 56)
@@ -66,3 +67,8 @@ def test_an_edge_falls_into_the_direction_in_which_it_gets_brighter():
         assert (histogram[direction] > 0).sum() == 2
         # Two columns of seven pixels with a difference of half: the mean over 49 pixels is 7 / 49.
         np.testing.assert_allclose(histogram[direction].max() ** 2, 7 / 49, rtol=1e-5)
+
+
+def test_a_black_patch_has_a_direction():
+    features = LoCUS("classic", head="identity").features(np.zeros((28, 28, 3), np.uint8))
+    torch.testing.assert_close(features.norm(dim=-1), torch.ones(features.shape[:-1]))

@@ -30,7 +30,8 @@ class Classic(Backbone):
 
     def sequence(self, images: Float[Tensor, "b 3 height width"]) -> tuple[Float[Tensor, "b n d"], tuple[int, int]]:
         rows, columns = images.shape[-2] // self.patch_size, images.shape[-1] // self.patch_size
-        images = images[..., : rows * self.patch_size, : columns * self.patch_size]
+        # Black is as dark as a byte that is not 0: a patch of nothing but zeros would have no direction.
+        images = images[..., : rows * self.patch_size, : columns * self.patch_size].clamp(min=1 / 255)
         colours = torch.einsum("kc,bchw->bkhw", self.opponent, images)
         cell = self.patch_size // CELLS
         mean = F.avg_pool2d(colours, cell)
