@@ -27,12 +27,13 @@ class Classic(Backbone):
         super().__init__()
         grey, red_green, yellow_blue = (1 / 3, 1 / 3, 1 / 3), (0.5, -0.5, 0.0), (0.25, 0.25, -0.5)
         self.register_buffer("opponent", torch.tensor([grey, red_green, yellow_blue]), persistent=False)
+        # Black is not quite 0: a patch of nothing else would be a feature without a direction.
+        self.register_buffer("black", torch.tensor([1e-5, 0, 0]).view(3, 1, 1), persistent=False)
 
     def sequence(self, images: Float[Tensor, "b 3 height width"]) -> tuple[Float[Tensor, "b n d"], tuple[int, int]]:
         rows, columns = images.shape[-2] // self.patch_size, images.shape[-1] // self.patch_size
-        # Black is as dark as a byte that is not 0: a patch of nothing but zeros would have no direction.
-        images = images[..., : rows * self.patch_size, : columns * self.patch_size].clamp(min=1 / 255)
-        colours = torch.einsum("kc,bchw->bkhw", self.opponent, images)
+        images = images[..., : rows * self.patch_size, : columns * self.patch_size]
+        colours = torch.einsum("kc,bchw->bkhw", self.opponent, images) + self.black
         cell = self.patch_size // CELLS
         mean = F.avg_pool2d(colours, cell)
         spread = (F.avg_pool2d(colours**2, cell) - mean**2).clamp(min=0).sqrt()
