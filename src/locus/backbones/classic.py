@@ -22,6 +22,7 @@ class Classic(Backbone):
     prefix = 0
     layer = 1
     norm = False
+    black: Tensor
 
     def __init__(self) -> None:
         super().__init__()
