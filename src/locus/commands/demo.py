@@ -18,7 +18,7 @@ def demo(
     Args:
         out: The folder for all of it. By default demo, or demo-quick with --quick.
         quick: A small one, about two minutes: it shows how things go, not how good they get.
-        pretrained: Train nothing and use this model: `locus-small`, a training run's folder, or one on the Hugging Face hub.
+        pretrained: Train nothing and use this model: `locus-small`, a run's folder, or one on the Hugging Face hub.
     """
     from locus.demo.plan import FULL, QUICK
     from locus.demo.run import run
