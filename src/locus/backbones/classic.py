@@ -29,7 +29,7 @@ class Classic(Backbone):
         grey, red_green, yellow_blue = (1 / 3, 1 / 3, 1 / 3), (0.5, -0.5, 0.0), (0.25, 0.25, -0.5)
         self.register_buffer("opponent", torch.tensor([grey, red_green, yellow_blue]), persistent=False)
         # Black is not quite 0: a patch of nothing else would be a feature without a direction.
-        self.register_buffer("black", torch.tensor([1e-5, 0, 0]).view(3, 1, 1), persistent=False)
+        self.register_buffer("black", torch.tensor([1e-5, 0, 0]).view(3, 1, 1))  # kept: a part of the fingerprint
 
     def sequence(self, images: Float[Tensor, "b 3 height width"]) -> tuple[Float[Tensor, "b n d"], tuple[int, int]]:
         rows, columns = images.shape[-2] // self.patch_size, images.shape[-1] // self.patch_size
