@@ -33,18 +33,23 @@ def main() -> None:
     parser.add_argument("scenes", nargs="+")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--elsewhere", type=int, default=2, help="maps of other scenes each query is held against")
+    parser.add_argument("--thresholds", action="store_true", help="what the least confidence of an answer changes")
     arguments = parser.parse_args()
     model = load(arguments.run)
     scenes = [scene_features(model, load_scene(path), arguments.cache) for path in arguments.scenes]
     for split in ("halves", "interleaved"):
-        print(
-            f"\n{split} | queries | right, RGB-D | right, RGB | median RGB-D | median RGB | covered | stuck | first hit"
-        )
         maps, queries = [], []
         for seen in scenes:
             first, second = _split(len(seen), split)
             maps.append(LandmarkMap.build(model, seen.take(first)))
             queries.append(seen.take(second))
+        if arguments.thresholds:
+            print(f"\n{split}: confidence")
+            _thresholds(maps, queries, arguments.elsewhere)
+            continue
+        print(
+            f"\n{split} | queries | right, RGB-D | right, RGB | median RGB-D | median RGB | covered | stuck | first hit"
+        )
         everything = [_queries(world, seen) for world, seen in zip(maps, queries, strict=True)]
         for seen, rows in zip(queries, everything, strict=True):
             print(seen.scene.name, *_summary(rows), sep=" | ", flush=True)
@@ -105,6 +110,27 @@ def _summary(rows: np.ndarray) -> list[str]:
 def _perfect(seen: SceneFeatures) -> SceneFeatures:
     features = true_features(seen.points, seen.features.shape[-1])
     return replace(seen, features=features[None].expand(seen.features.shape).contiguous())
+
+
+def _thresholds(maps: list[LandmarkMap], queries: list[SceneFeatures], count: int) -> None:
+    """How many queries are placed right, and how many from elsewhere refused, by the least confidence of an answer."""
+    for kind in ("RGB-D", "RGB"):
+        here, elsewhere = [], []
+        for number, seen in enumerate(queries):
+            for row in range(len(seen)):
+                frame = seen.frame(row)
+                depth = frame.depth if kind == "RGB-D" else None
+                for step in range(min(count, len(maps) - 1) + 1):
+                    world = maps[(number + step) % len(maps)]
+                    found = localize_features(world, seen.features[:, row], frame.camera, depth, threshold=0.0)
+                    if step:
+                        elsewhere.append(found.confidence)
+                    else:
+                        metres, degrees = _errors(found, frame.world_from_camera)
+                        here.append(found.confidence if metres <= METRES and degrees <= DEGREES else -1.0)
+        for least in np.arange(0.08, 0.21, 0.02):
+            refused = np.mean(np.array(elsewhere) < least)
+            print(f"{kind} from {least:.2f} | right {np.mean(np.array(here) >= least):.3f} | not here {refused:.3f}")
 
 
 def _from_elsewhere(maps: list[LandmarkMap], queries: list[SceneFeatures], count: int) -> None:
