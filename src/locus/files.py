@@ -11,7 +11,11 @@ from pathlib import Path
 
 @contextmanager
 def atomic(path: Path) -> Generator[Path, None, None]:
-    """A temporary file to write to, in `path`'s folder; it becomes `path` if all went well, and vanishes if not."""
+    """A temporary file to write to, in `path`'s folder; it becomes `path` if all went well, and vanishes if not.
+
+    Write to the file itself: a library that makes a temporary file of its own beside it (safetensors' `save_file`)
+    leaves that one behind when the program is killed, under a name that `clear_leftovers` does not know.
+    """
     if path.is_dir():  # renaming would fail at the end, with the temporary file's name in the message
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)

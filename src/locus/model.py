@@ -13,7 +13,8 @@ from huggingface_hub import ModelCard, PyTorchModelHubMixin, hf_hub_download
 from jaxtyping import Float, UInt8
 from numpy import ndarray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
 from locus import backbones
@@ -159,7 +160,7 @@ class LoCUS(
         """What was learned, and the name of what was not, for `from_pretrained`; each file whole at any moment."""
         learned = {name: weight.detach().cpu().contiguous() for name, weight in self.head.state_dict().items()}
         with atomic(folder / WEIGHTS) as file:
-            save_file(learned, file)
+            file.write_bytes(serialize(learned))
         with atomic(folder / CONFIG) as file:
             file.write_text(json.dumps(self.config, indent=2, sort_keys=True) + "\n")
 

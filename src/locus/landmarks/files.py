@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as serialize
 from scipy.sparse import csr_matrix
 
 from locus.errors import LocusError
@@ -64,7 +64,7 @@ def save(world: LandmarkMap, folder: Path) -> Path:
     }
     clear_leftovers(folder / name for name in (ARRAYS, HEADER, POINTS))
     with atomic(folder / ARRAYS) as file:
-        save_file(arrays, file, {"header": json.dumps(header)})
+        file.write_bytes(serialize(arrays, {"header": json.dumps(header)}))
     with atomic(folder / HEADER) as file:
         file.write_text(json.dumps(header, indent=1) + "\n")
     with atomic(folder / POINTS) as file:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int32
 from numpy import ndarray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialize
 from torch import Tensor
 
 from locus.errors import LocusError
@@ -92,7 +92,8 @@ class Probe:
             "fingerprint": self.fingerprint,
         }
         with atomic(Path(path)) as file:
-            save_file({"weight": self.weight, "bias": self.bias}, file, metadata={"locus probe": json.dumps(stated)})
+            tensors = {"weight": self.weight, "bias": self.bias}
+            file.write_bytes(serialize(tensors, metadata={"locus probe": json.dumps(stated)}))
 
     @classmethod
     def load(cls, path: str | Path) -> "Probe":
