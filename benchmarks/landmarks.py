@@ -2,15 +2,21 @@
 
     python benchmarks/landmarks.py RUN SCENE... [--cache DIR]
 
-Landmarks are chosen among one half of a scene's frames and looked for in the other (first and second half). Found again
-in a view: of all its patches, the one most alike lies within the radius. Given are the views in which a landmark is
-found again, of those that show its spot, and how many these are for each landmark. `Smooth-AP_j` is the top 10 % by it
-alone; `worth` by what maps use, which takes into account in how many views it was seen. Both are of the candidates that
-at least two frames of the first half show, and are searched by the mean feature of the patches within the radius.
+Landmarks are chosen among one half of a scene's frames and looked for in the other (first and second half): in each
+view, among all its patches, the one most alike. Three figures each:
+
+    shown   of the views that show the spot: in how many the patch most alike lies within the radius
+    blind   the same, but the view is not known to show the spot: the likeness must also exceed a threshold, which in
+            5 % of the views that do not show it is exceeded, too (its own for each row of the table)
+    times   in how many views a landmark is found, all in all
+
+`Smooth-AP_j` is the top 10 % by it alone; `worth` by what maps use, which takes into account in how many views it was
+seen. Both are of the candidates that at least two frames of the first half show, and are searched by their embedding,
+the mean feature of the patches within the radius.
 
 Random patches are up to 1000 of the first half's, drawn evenly among those whose spot at least two of its frames show,
-as asked of landmarks. `random, mean` searches by the mean feature of the patches within the radius, as for landmarks:
-what differs is the choice alone, and the ratios are to it. `random, single` searches for the same by their own feature.
+as asked of landmarks. `random patches` are searched by their own feature; `random spots` are the same, by the mean
+feature of the patches within the radius, as for landmarks: there, what differs is the choice alone.
 """
 
 import argparse
@@ -27,9 +33,10 @@ from locus.landmarks.observations import Patches, patches, within
 from locus.landmarks.selection import candidates, landmark_scores
 from locus.model import load
 
-RIVALS = ("Smooth-AP_j", "worth", "random, mean", "random, single")
+CHOSEN, RANDOM = ("Smooth-AP_j", "worth"), ("random patches", "random spots")
 TOP = 0.1
 SAMPLE = 1000
+WRONG = 0.05  # of the views that do not show a spot: in how many it may be claimed to be found
 
 
 def main() -> None:
@@ -40,19 +47,20 @@ def main() -> None:
     arguments = parser.parse_args()
     model = load(arguments.run)
     radius = model.radii[0]
-    print("found again, of views that show it; views each |", " | ".join(RIVALS), "| ratios, worth to random, mean")
-    everything: dict[str, list[np.ndarray]] = {name: [] for name in RIVALS}
+    everything: dict[str, list[np.ndarray]] = {}
     for path in arguments.scenes:
         seen = scene_features(model, load_scene(path), arguments.cache)
         chosen_in, held_out = seen.take(range(len(seen) // 2)), seen.take(range(len(seen) // 2, len(seen)))
         found = patches(chosen_in)
         found = replace(found, label=np.full_like(found.label, -1))  # labels take no part
-        counts = {}
-        for name, (spots, embedding) in _rivals(found, found.features(chosen_in, 0), radius).items():
-            counts[name] = _found_again(spots, embedding, held_out, radius)
-            everything[name].append(counts[name])
-        _line(seen.scene.name, counts)
-    _line("all", {name: np.concatenate(counts) for name, counts in everything.items()})
+        searched = {
+            name: _search(spots, embedding, held_out, radius)
+            for name, (spots, embedding) in _rivals(found, found.features(chosen_in, 0), radius).items()
+        }
+        _table(seen.scene.name, {name: [search] for name, search in searched.items()})
+        for name, search in searched.items():
+            everything.setdefault(name, []).append(search)
+    _table("all", everything)
 
 
 def _rivals(found: Patches, features: np.ndarray, radius: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -63,7 +71,7 @@ def _rivals(found: Patches, features: np.ndarray, radius: float) -> dict[str, tu
     described = replace(described, score=scores.astype(np.float32))
     seen_again = np.flatnonzero(described.views >= VIEWS)
     rivals = {}
-    for name, value in (("Smooth-AP_j", described.score), ("worth", described.worth)):
+    for name, value in zip(CHOSEN, (described.score, described.worth), strict=True):
         best = seen_again[np.argsort(-value[seen_again])[: max(1, round(TOP * len(seen_again)))]]
         rivals[name] = (found.point[chosen[best]], described.embedding[best])
     # In random order, so that the first of those seen again are an even draw among them.
@@ -71,30 +79,41 @@ def _rivals(found: Patches, features: np.ndarray, radius: float) -> dict[str, tu
     random = observed(within(found.point[drawn], found.point, radius), found, features, 0)
     again = np.flatnonzero(random.views >= VIEWS)[:SAMPLE]
     spots = found.point[drawn[again]]
-    return rivals | {
-        "random, mean": (spots, random.embedding[again]),
-        "random, single": (spots, features[drawn[again]]),
-    }
+    embeddings = features[drawn[again]], random.embedding[again]
+    return rivals | {name: (spots, embedding) for name, embedding in zip(RANDOM, embeddings, strict=True)}
 
 
-def _found_again(spots: np.ndarray, embedding: np.ndarray, views: SceneFeatures, radius: float) -> np.ndarray:
-    """For each spot: how many views show it, and in how many of them it is found."""
-    counts = np.zeros((len(spots), 2))
+def _search(spots: np.ndarray, embedding: np.ndarray, views: SceneFeatures, radius: float) -> np.ndarray:
+    """For each spot and view: does it show the spot, does the patch most alike lie there, how alike is it."""
+    searches = []
     for row in range(len(views)):
         points = views.points[row].reshape(-1, 3)
         known = np.isfinite(points).all(axis=1)
         features = views.features[0, row].flatten(0, 1).numpy()
         near = np.linalg.norm(np.where(known[:, None], points, np.inf) - spots[:, None], axis=-1) <= radius
-        most = (embedding @ features.T).argmax(axis=1)
-        counts += np.stack([near.any(axis=1), near[np.arange(len(spots)), most]], axis=1)
-    return counts
+        likeness = embedding @ features.T
+        hit = near[np.arange(len(spots)), likeness.argmax(axis=1)]
+        searches.append(np.stack([near.any(axis=1), hit, likeness.max(axis=1)], axis=-1))
+    return np.stack(searches, axis=1)
 
 
-def _line(name: str, counts: dict[str, np.ndarray]) -> None:
-    rates = {rival: (count[:, 1].sum() / count[:, 0].sum(), count[:, 1].mean()) for rival, count in counts.items()}
-    cells = [f"{share:.3f} {times:.2f}" for share, times in rates.values()]
-    ratios = [f"{a / b:.2f}" for a, b in zip(rates["worth"], rates["random, mean"], strict=True)]
-    print(name, *cells, " ".join(ratios), sep=" | ", flush=True)
+def _figures(searches: list[np.ndarray]) -> np.ndarray:
+    """Found of the views that show it, the same when that is not known, views in which each is found."""
+    times = np.concatenate([search[..., 1].sum(axis=1) for search in searches]).mean()
+    shown, hit, likeness = np.concatenate([search.reshape(-1, 3) for search in searches]).T
+    shown, hit = shown > 0, hit > 0
+    claimed = likeness > np.quantile(likeness[~shown], 1 - WRONG)
+    return np.array([hit[shown].mean(), (hit & claimed)[shown].mean(), times])
+
+
+def _table(scene: str, searches: dict[str, list[np.ndarray]]) -> None:
+    figures = {name: _figures(parts) for name, parts in searches.items()}
+    print(f"\n{scene} | shown | blind | times")
+    for name, values in figures.items():
+        print(name, *(f"{value:.3f}" for value in values), sep=" | ")
+    for name in CHOSEN:
+        for other in RANDOM:
+            print(f"{name} to {other}", *(f"{ratio:.2f}" for ratio in figures[name] / figures[other]), sep=" | ")
 
 
 if __name__ == "__main__":

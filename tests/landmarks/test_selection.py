@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from locus.landmarks import selection
 from locus.landmarks.selection import candidates, landmark_scores, spread
-from locus.objective import retrieval_sets, smooth_ap, vectorized_smooth_ap_reference
+from locus.objective import smooth_ap, vectorized_smooth_ap_reference
 
 TAU = 0.01
 
@@ -60,6 +60,18 @@ def task(seed, count, frames=4):
     return torch.nn.functional.normalize(features, dim=1), scattered(seed, count), random.integers(0, frames, count)
 
 
+def as_defined(features, points, frames, landmark, radius, kappa):
+    """Scores, positives and universe of one landmark, a patch after the other: (n, 1) each."""
+    distance = np.linalg.norm(points.astype(float) - points[landmark], axis=1)
+    positive = distance <= radius
+    scores = []
+    for feature, frame in zip(features.double().numpy(), frames, strict=True):
+        others = features.double().numpy()[positive & (frames != frame)].sum(axis=0)
+        scores.append(feature @ others / max(np.linalg.norm(others), 1e-12))
+    columns = np.array(scores), positive, distance <= kappa * radius
+    return [torch.from_numpy(column)[:, None] for column in columns]
+
+
 @pytest.mark.parametrize("radius", [0.3, 1.3], ids=["few positives", "many positives"])
 @pytest.mark.parametrize("tile", [2**11, 2**22])
 def test_scores_are_the_quadratic_definition(radius, tile, monkeypatch):
@@ -67,43 +79,52 @@ def test_scores_are_the_quadratic_definition(radius, tile, monkeypatch):
     features, points, frames = task(1, 400)
     landmarks = np.arange(0, 400, 36)
     got = landmark_scores(features, points, frames, landmarks, radius, 3, TAU)
-    sets = retrieval_sets(
-        torch.from_numpy(points),
-        torch.zeros(400, dtype=torch.int64),
-        torch.from_numpy(frames),
-        torch.from_numpy(landmarks),
-        radius,
-        3,
-        True,
-    )
-    scores = (features[landmarks] @ features.T).T
-    for column, value in enumerate(got):
-        one = (part[:, column : column + 1] for part in (scores.double(), *sets))
-        assert value == pytest.approx(float(vectorized_smooth_ap_reference(*one, TAU)), abs=2e-6)
+    for landmark, value in zip(landmarks, got, strict=True):
+        defined = as_defined(features, points, frames, landmark, radius, 3)
+        assert value == pytest.approx(float(vectorized_smooth_ap_reference(*defined, TAU)), abs=2e-6)
 
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**31), st.floats(0.005, 1))
 def test_patches_that_score_far_below_change_nothing(seed, tau):
     features, points, frames = task(seed, 60)
-    landmarks = np.arange(10)
-    few = landmark_scores(features, points, frames, landmarks, 0.8, 50, tau)
-    sets = retrieval_sets(
-        torch.from_numpy(points),
-        torch.zeros(60, dtype=torch.int64),
-        torch.from_numpy(frames),
-        torch.arange(10),
-        0.8,
-        50,
-        True,
-    )
-    assert np.allclose(few, smooth_ap(features @ features[:10].T, *sets, tau), atol=1e-5)
+    few = landmark_scores(features, points, frames, np.arange(10), 0.8, 50, tau)
+    for landmark, value in enumerate(few):
+        scores, positive, universe = as_defined(features, points, frames, landmark, 0.8, 50)
+        if len(np.unique(frames[positive[:, 0]])) > 1:
+            assert value == pytest.approx(float(smooth_ap(scores, positive, universe, tau)), abs=1e-5)
+
+
+def test_a_frame_does_not_speak_for_itself():
+    """Two frames agree about a spot; a third one shows it as the two show something else."""
+    spot, elsewhere, odd = torch.eye(3)
+    features = torch.stack([spot, elsewhere, spot, elsewhere, elsewhere, odd])
+    points = np.array([[0, 0, 0], [5, 0, 0]] * 3, np.float32)
+    frames = np.array([0, 0, 1, 1, 2, 2])
+    alike = landmark_scores(features[:4], points[:4], frames[:4], np.array([0]), 0.2, 50, TAU)
+    assert alike == pytest.approx(1, abs=1e-6)
+    with_a_third = landmark_scores(features, points, frames, np.array([0]), 0.2, 50, TAU)
+    scores = [2**-0.5, 2**-0.5, 0]  # of the positives, by the mean of the other two frames' features
+    wrong = [2**-0.5, 2**-0.5, 0]  # elsewhere in frame 0 and 1 it is as alike as the spot; in frame 2 it is not
+    above = lambda rivals, own: sum(1 / (1 + np.exp((own - rival) / TAU)) for rival in rivals)  # noqa: E731
+    ranks = [(0.5 + above(scores, own), 0.5 + above(scores + wrong, own)) for own in scores]
+    assert with_a_third == pytest.approx(np.mean([among / of_all for among, of_all in ranks]), abs=1e-5)
 
 
 def test_what_no_other_frame_shows_scores_nothing():
     features, points, _ = task(2, 30)
     assert not landmark_scores(features, points, np.zeros(30, int), np.arange(30), 0.5, 50, TAU).any()
     assert landmark_scores(features, points, np.arange(30), np.arange(0), 0.5, 50, TAU).shape == (0,)
+
+
+@given(st.integers(0, 2**31))
+def test_scores_do_not_depend_on_the_order_of_the_frames(seed):
+    features, points, frames = task(seed, 80)
+    landmarks = np.arange(0, 80, 7)
+    order = np.random.default_rng(seed + 1).permutation(80)
+    moved = np.argsort(order)[landmarks]
+    again = landmark_scores(features[order], points[order], (frames * 7 + 3)[order] % 11, moved, 0.8, 50, TAU)
+    assert np.allclose(again, landmark_scores(features, points, frames, landmarks, 0.8, 50, TAU), atol=1e-5)
 
 
 def suppressed(positions, scores, spacing):

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from scipy.spatial import KDTree
 from torch import Tensor
+from torch.nn import functional
 
 from locus.objective.sets import squared_distances, squared_radii
 from locus.progress import track
@@ -57,22 +58,32 @@ def landmark_scores(
     *,
     progress: bool = False,
 ) -> Float[ndarray, " m"]:
-    """Smooth-AP_j of each candidate over all patches of the scene in other frames than its own, in tiles.
+    """Smooth-AP_j of each candidate over all patches of the scene, in tiles.
 
-    0 for a candidate that no other frame shows.
+    Its embedding is that of the landmark it would be, the mean feature of the patches within the radius. Each frame is
+    ranked by the mean over the *other* frames: a landmark is to be found in frames that took no part in it.
+    0 for a candidate that one frame alone shows.
     """
-    positions, of_frame = torch.from_numpy(points), torch.from_numpy(frames)
-    by_axis = positions.T.contiguous()
+    by_frame = np.argsort(frames, kind="stable")
+    sizes = np.unique(frames, return_counts=True)[1].tolist()
+    of_frames = features[torch.from_numpy(by_frame)].split(sizes)
+    positions = torch.from_numpy(points).T.contiguous()
+    centres, patches = positions[:, landmarks], positions[:, by_frame]
     inner, outer = squared_radii(radius, kappa, 1, positions)
-    tiles = torch.from_numpy(landmarks).split(max(1, PAIRS_AT_ONCE // max(1, len(points))))
+    tiles = centres.split(max(1, PAIRS_AT_ONCE // max(1, len(points))), dim=1)
     values = []
     for tile in track(tiles, f"landmarks of {radius:g} m", len(tiles), progress):
         # The sets of `retrieval_sets`, a row a landmark, so that each one's scores lie together.
-        squared = squared_distances(by_axis[:, tile], by_axis)
-        squared.masked_fill_(of_frame[tile, None] == of_frame, math.inf)
-        scores = (features[tile] @ features.T).masked_fill_(squared > outer, -math.inf)
-        rankings = zip(scores.numpy(), (squared <= inner).numpy(), strict=True)
-        values += [_smooth_ap(row, positive, tau) for row, positive in rankings]
+        squared = squared_distances(tile, patches)
+        positive = squared <= inner
+        shown = positive.to(features.dtype).split(sizes, dim=1)
+        sums = torch.stack([mask @ own for mask, own in zip(shown, of_frames, strict=True)])  # (frames, landmarks, c)
+        others = functional.normalize(sums.sum(dim=0) - sums, dim=-1)
+        scores = torch.cat([mean @ own.T for mean, own in zip(others, of_frames, strict=True)], dim=1)
+        scores.masked_fill_(squared > outer, -math.inf)
+        views = sum(mask.any(dim=1).int() for mask in shown)
+        rankings = zip(scores.numpy(), positive.numpy(), views, strict=True)
+        values += [_smooth_ap(row, found, tau) if seen > 1 else 0.0 for row, found, seen in rankings]
     return np.array(values, np.float64)
 
 
