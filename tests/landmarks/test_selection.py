@@ -115,6 +115,7 @@ def test_what_no_other_frame_shows_scores_nothing():
     features, points, _ = task(2, 30)
     assert not landmark_scores(features, points, np.zeros(30, int), np.arange(30), 0.5, 50, TAU).any()
     assert landmark_scores(features, points, np.arange(30), np.arange(0), 0.5, 50, TAU).shape == (0,)
+    assert landmark_scores(features[:0], points[:0], np.arange(0), np.arange(0), 0.5, 50, TAU).shape == (0,)
 
 
 @given(st.integers(0, 2**31))

@@ -9,11 +9,12 @@ from numpy import ndarray
 from scipy.spatial import KDTree
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from locus.objective.sets import squared_distances, squared_radii
 from locus.progress import track
 
-PAIRS_AT_ONCE = 2**20
+PAIRS_AT_ONCE = 2**21
 BELOW = 20  # sigma(-20) is 2e-9
 BINS = 8  # a tau: so fine that over three of them the sigmoid is a cubic to 1e-6
 
@@ -64,24 +65,27 @@ def landmark_scores(
     ranked by the mean over the *other* frames: a landmark is to be found in frames that took no part in it.
     0 for a candidate that one frame alone shows.
     """
-    by_frame = np.argsort(frames, kind="stable")
+    if not len(landmarks):
+        return np.zeros(0)
+    order = torch.from_numpy(np.argsort(frames, kind="stable"))
     sizes = np.unique(frames, return_counts=True)[1].tolist()
-    of_frames = features[torch.from_numpy(by_frame)].split(sizes)
-    positions = torch.from_numpy(points).T.contiguous()
-    centres, patches = positions[:, landmarks], positions[:, by_frame]
+    positions = torch.from_numpy(points)
+    patches = pad_sequence(features[order].split(sizes), batch_first=True)  # (frames, patches, c)
+    places = pad_sequence(positions[order].split(sizes), batch_first=True, padding_value=math.inf)
+    by_axis = places.flatten(0, 1).T.contiguous()
     inner, outer = squared_radii(radius, kappa, 1, positions)
-    tiles = centres.split(max(1, PAIRS_AT_ONCE // max(1, len(points))), dim=1)
+    tiles = positions[landmarks].T.split(max(1, PAIRS_AT_ONCE // by_axis.shape[1]), dim=1)
     values = []
     for tile in track(tiles, f"landmarks of {radius:g} m", len(tiles), progress):
         # The sets of `retrieval_sets`, a row a landmark, so that each one's scores lie together.
-        squared = squared_distances(tile, patches)
+        squared = squared_distances(tile, by_axis)
         positive = squared <= inner
-        shown = positive.to(features.dtype).split(sizes, dim=1)
-        sums = torch.stack([mask @ own for mask, own in zip(shown, of_frames, strict=True)])  # (frames, landmarks, c)
+        shown = positive.unflatten(1, places.shape[:2])
+        sums = torch.einsum("mfp,fpc->fmc", shown.to(features.dtype), patches)
         others = functional.normalize(sums.sum(dim=0) - sums, dim=-1)
-        scores = torch.cat([mean @ own.T for mean, own in zip(others, of_frames, strict=True)], dim=1)
+        scores = torch.einsum("fmc,fpc->mfp", others, patches).flatten(1)
         scores.masked_fill_(squared > outer, -math.inf)
-        views = sum(mask.any(dim=1).int() for mask in shown)
+        views = shown.any(dim=2).sum(dim=1)
         rankings = zip(scores.numpy(), positive.numpy(), views, strict=True)
         values += [_smooth_ap(row, found, tau) if seen > 1 else 0.0 for row, found, seen in rankings]
     return np.array(values, np.float64)
