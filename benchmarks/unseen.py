@@ -8,6 +8,7 @@ radius. Runs must share their backbone, layer, head and radii.
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,27 +36,45 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    told = json.loads((arguments.runs[0] / SETTINGS).read_text())["settings"]
+    for radius, rows in measured(
+        arguments.runs, arguments.scenes, arguments.fit, arguments.batches, arguments.cache
+    ).items():
+        places = next(iter(rows.values()))
+        print(f"cross-view AP at {radius:g} m", *places, "mean", sep=" | ")
+        for name, found in rows.items():
+            values = [*found.values(), np.mean([*found.values()])]
+            print(name, *(f"{value:.3f}" for value in values), sep=" | ")
+
+
+def measured(
+    runs: Sequence[Path], scenes: Sequence[str], fit: Sequence[str], batches: int, cache: Path | None
+) -> dict[float, dict[str, dict[str, float]]]:
+    """Cross-view AP by radius, method and scene; the methods are PCA, plain and whitened, and the runs."""
+    told = json.loads((runs[0] / SETTINGS).read_text())["settings"]
     settings = Settings(**{**told, "radii": tuple(told["radii"])})
-    models = {run.name: LoCUS.from_pretrained(run) for run in arguments.runs}
+    models = {run.name: LoCUS.from_pretrained(run) for run in runs}
     backbone = next(iter(models.values())).backbone
     fitted, tested = (
-        environments(
-            [load_scene(path) for path in paths], backbone, settings, arguments.cache, augment=False, progress=True
-        )
-        for paths in (arguments.fit, arguments.scenes)
+        environments([load_scene(path) for path in paths], backbone, settings, cache, augment=False, progress=True)
+        for paths in (fit, scenes)
     )
-    batches = fixed_batches(tested, settings, arguments.batches)
+    drawn = fixed_batches(tested, settings, batches)
     untrained = LoCUS(backbone, head=settings.head, blocks=settings.blocks, radii=settings.radii)
     rows = sample_rows(untrained, Sampler(fitted, settings), backbone.mean.device)
     methods = {"PCA-64": pca_features(untrained, rows, False), "whitened PCA-64": pca_features(untrained, rows, True)}
     methods |= {name: model.head_features for name, model in models.items()}
-    for scale, radius in enumerate(settings.radii):
-        print(f"cross-view AP at {radius:g} m", *(place.name for place in tested), "mean", sep=" | ")
-        for name, features in methods.items():
-            found = precision(at_scale(features, scale), batches, replace(settings, radii=(radius,)))
-            values = [each.cross_view for each in found.values()]
-            print(name, *(f"{value:.3f}" for value in values), f"{np.mean(values):.3f}", sep=" | ", flush=True)
+    return {
+        radius: {
+            name: {
+                place: found.cross_view
+                for place, found in precision(
+                    at_scale(features, scale), drawn, replace(settings, radii=(radius,))
+                ).items()
+            }
+            for name, features in methods.items()
+        }
+        for scale, radius in enumerate(settings.radii)
+    }
 
 
 def at_scale(features: Features, scale: int) -> Features:
