@@ -58,7 +58,7 @@ class Settings:
     """Optimiser steps."""
     epochs: int | None = None
     """Instead of --steps: how often as many frames are drawn as the training scenes have."""
-    learning_rate: float = 1e-4
+    learning_rate: float = 2e-4
     schedule: Literal["cosine", "constant"] = "cosine"
     """How the learning rate goes on after the warm-up."""
     warmup: int = 50
