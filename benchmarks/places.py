@@ -61,18 +61,18 @@ def main(
 
 def draw(counts: list[int], rows: dict[str, dict[str, float]], path: Path) -> None:
     """AP against places, a colour for each place it was tried on; dashed is whitened PCA."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    for place, untrained in rows["whitened PCA-64"].items():
-        (line,) = axes.plot(counts, [rows[f"{count}"][place] for count in counts], marker="o")
-        axes.axhline(untrained, color=line.get_color(), linestyle="--", linewidth=0.8)
-        axes.annotate(
-            place, (counts[-1], rows[f"{counts[-1]}"][place]), (6, 0), textcoords="offset points", va="center"
-        )
+    last = rows[f"{counts[-1]}"]
+    for place in sorted(last, key=last.__getitem__, reverse=True):
+        (line,) = axes.plot(counts, [rows[f"{count}"][place] for count in counts], marker="o", label=place)
+        axes.axhline(rows["whitened PCA-64"][place], color=line.get_color(), linestyle="--", linewidth=0.8)
+    axes.plot([], [], "--", color="grey", linewidth=0.8, label="untrained, whitened PCA")
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, counts)
     axes.set(xlabel="places trained on", ylabel="cross-view AP on places never seen", ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False)
     FigureCanvasAgg(figure).print_png(str(path))
 
 

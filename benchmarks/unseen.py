@@ -66,7 +66,7 @@ def measured(
     return {
         radius: {
             name: {
-                place: found.cross_view
+                tested[place].name: found.cross_view
                 for place, found in precision(
                     at_scale(features, scale), drawn, replace(settings, radii=(radius,))
                 ).items()
