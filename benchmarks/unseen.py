@@ -18,6 +18,7 @@ import torch
 
 from locus import load_scene
 from locus.model import LoCUS
+from locus.progress import track
 from locus.training.baselines import pca_features, sample_rows
 from locus.training.batches import Sampler
 from locus.training.checkpoints import SETTINGS
@@ -63,18 +64,12 @@ def measured(
     rows = sample_rows(untrained, Sampler(fitted, settings), backbone.mean.device)
     methods = {"PCA-64": pca_features(untrained, rows, False), "whitened PCA-64": pca_features(untrained, rows, True)}
     methods |= {name: model.head_features for name, model in models.items()}
-    return {
-        radius: {
-            name: {
-                tested[place].name: found.cross_view
-                for place, found in precision(
-                    at_scale(features, scale), drawn, replace(settings, radii=(radius,))
-                ).items()
-            }
-            for name, features in methods.items()
-        }
-        for scale, radius in enumerate(settings.radii)
-    }
+    found: dict[float, dict[str, dict[str, float]]] = {radius: {} for radius in settings.radii}
+    for name in track(methods, "on unseen places", len(methods), True):
+        for scale, radius in enumerate(settings.radii):
+            by_place = precision(at_scale(methods[name], scale), drawn, replace(settings, radii=(radius,)))
+            found[radius][name] = {tested[place].name: each.cross_view for place, each in by_place.items()}
+    return found
 
 
 def at_scale(features: Features, scale: int) -> Features:
