@@ -1,7 +1,7 @@
 """Where a training step's time goes. `python benchmarks/train.py [--steps N] [--threads N]`.
 
 A random ViT-S/14 stands for the backbone (time does not depend on its weights); made-up rooms for the scenes, their
-tokens in files, as caches are. The default head (two pretrained blocks) and the paper's are timed at 16 frames of 396
+tokens in files, as caches are. The default head (three pretrained blocks) and the paper's are timed at 16 frames of 396
 patches and 512 landmarks; then the step's growth with landmarks and frames, as the exponent of a fitted power (1 is
 linear); then the same step with the quadratic reference in place of the objective, at the largest size it can do in the
 memory given.

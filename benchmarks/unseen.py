@@ -3,7 +3,7 @@
     python benchmarks/unseen.py RUN... --scenes SCENE... --fit TRAINING_SCENE... [--cache DIR]
 
 The batches are drawn as for the runs' own validation; PCA is fitted on the scenes given with --fit. One table for each
-radius. Runs must share their backbone, layer, head and radii.
+radius of the first run, whose kappa and head (for PCA) count, too; all must share its backbone and layer.
 """
 
 import argparse

@@ -153,7 +153,7 @@ def build(
     dimension: int,
     scales: int,
     *,
-    blocks: int = 2,
+    blocks: int = 3,
     attention_scale: float | None = None,
 ) -> nn.Module:
     """A head of the given kind for a backbone."""

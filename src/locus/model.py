@@ -65,7 +65,7 @@ class LoCUS(
         radii: Sequence[float] = (0.2,),
         head: HeadKind = "paper",
         *,
-        blocks: int = 2,
+        blocks: int = 3,
         norm: bool | None = None,
         attention_scale: float | None = None,
         resolution: int | None = None,

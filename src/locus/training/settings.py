@@ -24,7 +24,7 @@ class Settings:
     """Apply the backbone's final norm to its tokens. By default only after its last block."""
     head: HeadKind = "blocks"
     """What learns: the backbone's next blocks, the paper's head, a linear map, or PCA with a learned correction."""
-    blocks: int = 2
+    blocks: int = 3
     """How many pretrained blocks learn, with --head blocks."""
     dimension: int = 64
     """Length of a feature."""
