@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import inspect
 import io
 import re
 import shlex
@@ -13,6 +14,7 @@ import pytest
 import tyro
 
 from locus import cli
+from locus.training import Settings
 from tests.pages import DOCS, FENCED, ROOT, indented_blocks, name_of
 
 # What stands for something else in a command.
@@ -96,6 +98,8 @@ def test_every_benchmark_named_is_there_and_has_the_options_given(page):
     for file, arguments in re.findall(r"python (benchmarks/\w+\.py)([^`#|\n]*)", text):
         assert (ROOT / file).is_file(), f"{name_of(page)} names {file}"
         source = (ROOT / file).read_text() + (ROOT / "benchmarks" / "compared.py").read_text()
+        if "settings: Annotated[Settings" in source:  # all of `locus train` are its options, too
+            source += inspect.getsource(Settings)
         for option in re.findall(r"--([a-z0-9-]+)", arguments):
             assert re.search(rf'"--{option}"|\b{option.replace("-", "_")}: ', source), f"{file} has no --{option}"
 

@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 def made(folder, head="paper", **options):
     torch.manual_seed(3)
-    options = {"layer": 1, "dimension": 6, "radii": (0.2, 0.6)} | options
+    options = {"layer": 1, "blocks": 2, "dimension": 6, "radii": (0.2, 0.6)} | options
     return LoCUS(str(folder), head=head, **options)
 
 
@@ -54,7 +54,7 @@ def test_the_grid_told_beforehand_is_the_one_that_comes(width, height, resolutio
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_comes_back_bit_for_bit(kind, folder, tmp_path):
-    model = made(folder, kind, blocks=2, resolution=56, norm=True)
+    model = made(folder, kind, resolution=56, norm=True)
     model.save_pretrained(tmp_path)
     loaded = LoCUS.from_pretrained(tmp_path)
     assert loaded.fingerprint == model.fingerprint
@@ -80,12 +80,12 @@ def test_the_papers_head_is_two_megabytes_and_holds_nothing_of_the_backbone(tmp_
 
 @torch.no_grad()
 def test_a_blocks_head_carries_the_blocks_it_changed(folder, tmp_path):
-    model = made(folder, "blocks", blocks=2)
+    model = made(folder, "blocks")
     for parameter in model.head.trunk.parameters():
         parameter += 0.1
     model.save_pretrained(tmp_path)
     assert torch.equal(LoCUS.from_pretrained(tmp_path).features(image()), model.features(image()))
-    assert not torch.allclose(made(folder, "blocks", blocks=2).features(image()), model.features(image()))
+    assert not torch.allclose(made(folder, "blocks").features(image()), model.features(image()))
 
 
 def test_a_head_is_refused_by_other_weights_than_it_was_learned_on(folder, tmp_path):

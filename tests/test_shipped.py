@@ -58,7 +58,7 @@ def test_it_knows_places_of_a_real_flat_better_than_its_backbone(real_data, tmp_
 def test_half_precision_halves_the_file_and_hardly_moves_features(tmp_path):
     networks.save("dinov2", tmp_path / "network")
     torch.manual_seed(0)
-    model = LoCUS(str(tmp_path / "network"), 1, dimension=8, head="blocks")
+    model = LoCUS(str(tmp_path / "network"), 1, dimension=8, head="blocks", blocks=2)
     model.save_pretrained(tmp_path / "run")
     assert main(["export", str(tmp_path / "run"), "--hub", str(tmp_path / "half"), "--half"]) == 0
     whole, half = ((tmp_path / name / "model.safetensors").stat().st_size for name in ("run", "half"))

@@ -54,7 +54,8 @@ def test_the_untrained_linear_head_is_the_whitened_baseline(run):
 
 @pytest.mark.parametrize("head", ["paper", "residual", "blocks"])
 def test_every_head_trains_and_loads(run, tiny, tmp_path, head):
-    settings = replace(SETTINGS, backbone=str(tiny), layer=2, head=head, radii=(0.3, 0.6), steps=2, validate_every=2)
+    told = {"backbone": str(tiny), "layer": 2, "head": head, "blocks": 2, "radii": (0.3, 0.6)}
+    settings = replace(SETTINGS, **told, steps=2, validate_every=2)
     assert run(settings).finished
     before = weights(tmp_path / "run")
     assert all(torch.isfinite(weight).all() for weight in before.values())

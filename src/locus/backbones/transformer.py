@@ -70,7 +70,8 @@ class Transformer(Backbone):
         """The next `count` pretrained blocks and the final norm, as a module that may learn."""
         if not 1 <= count <= self.blocks_in_all - self.layer:
             raise BackboneError(
-                f"{self.name} has {self.blocks_in_all} blocks and runs {self.layer} of them; {count} cannot follow"
+                f"{self.name} has {self.blocks_in_all} blocks and runs {self.layer} of them; {count} cannot follow: "
+                "take fewer --blocks, or a smaller --layer"
             )
         config = configuration(self.folder)
         config.num_hidden_layers = self.layer + count
