@@ -66,7 +66,7 @@ def main() -> None:
 def random_backbone(folder: Path) -> backbones.Backbone:
     from transformers import Dinov2Config, Dinov2Model
 
-    config = Dinov2Config(hidden_size=384, num_hidden_layers=9, num_attention_heads=6, image_size=518, patch_size=14)
+    config = Dinov2Config(hidden_size=384, num_hidden_layers=10, num_attention_heads=6, image_size=518, patch_size=14)
     Dinov2Model(config).save_pretrained(folder)
     return backbones.load(folder, 7)
 
