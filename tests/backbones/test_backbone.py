@@ -19,7 +19,7 @@ def pictures(size, seed=0):
     return torch.rand(2, 3, *size, generator=torch.Generator().manual_seed(seed))
 
 
-def close(a, b):
+def assert_close(a, b):
     torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
 
 
@@ -52,8 +52,8 @@ def test_a_resolution_is_the_shorter_sides(width, height, resolution):
 def test_bytes_and_floats_of_any_kind_are_the_same_image(family, loaded):
     backbone = loaded(family)
     images = torch.randint(0, 256, (2, 3, 64, 96), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
-    close(backbone.tokens(images), backbone.tokens(images.float() / 255))
-    close(backbone.tokens(images), backbone.tokens(images.double() / 255))
+    assert_close(backbone.tokens(images), backbone.tokens(images.float() / 255))
+    assert_close(backbone.tokens(images), backbone.tokens(images.double() / 255))
 
 
 @pytest.mark.parametrize("family", networks.FAMILIES)
@@ -99,4 +99,4 @@ def test_the_preprocessor_config_tells_mean_and_deviation(loaded, copied):
     (folder / "preprocessor_config.json").write_text(json.dumps({"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}))
     images = pictures((56, 56))
     standard = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
-    close(backbones.load(folder).tokens(standard), loaded("dinov2").tokens(images))
+    assert_close(backbones.load(folder).tokens(standard), loaded("dinov2").tokens(images))

@@ -231,7 +231,9 @@ def test_a_dropped_image_is_found(tab, served):
         list(file.getvalue()),
     )
     tab.get_by_text("or drop one here").dispatch_event("drop", {"dataTransfer": held})
-    tab.get_by_text("dropped.png was taken in room").wait_for()
+    answer = tab.get_by_text("dropped.png was taken in room")
+    answer.wait_for()
+    assert answer.is_visible()
 
 
 # Every text, image and field of the page: its box, and whether something it is in cuts it off.
