@@ -9,7 +9,7 @@ INPUTS := pyproject.toml constraints.txt
 # One pip call, so that the constraints hold for every package at once and torch's CPU build is taken where offered.
 $(VENV)/.demo: $(INPUTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[colmap,viewer]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[colmap,houses,viewer]"
 	@touch $@
 
 $(VENV)/.dev: $(INPUTS)
@@ -34,6 +34,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ty check
+	$(BIN)/lint-imports
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from locus import backbones, load_scene
-from locus.cache import CachedScene
+from locus.features.cache import CachedScene
+from locus.model.pca import principal_components
 from locus.objective import average_precision, retrieval_sets
-from locus.pca import principal_components
 from locus.scenes.patches import patch_points
 from locus.scenes.visibility import overlap
 from locus.training.batches import Environment

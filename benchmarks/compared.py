@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from locus import load_scene
-from locus.cache import cache_scene
-from locus.heads import start_from_pca
+from locus.features.cache import cache_scene
 from locus.model import LoCUS
+from locus.model.heads import start_from_pca
 from locus.objective import average_precision
 
 FRAMES = 128  # of the scenes given with --fit, whose patches PCA is fitted to

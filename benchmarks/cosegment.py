@@ -16,7 +16,7 @@ import torch
 from compared import add_methods, methods, precision
 
 from locus import load_scene
-from locus.dense import SceneFeatures, scene_features
+from locus.features.dense import SceneFeatures, scene_features
 from locus.geometry import transform
 from locus.tasks.cosegmentation import enlarged, feature_at, similarity
 
@@ -53,9 +53,9 @@ class Truth:
                 return view, row, column, there, near
 
 
-def curve(likeness: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def curve(similarity: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Intersection over union at every threshold."""
-    found = [likeness >= threshold for threshold in THRESHOLDS]
+    found = [similarity >= threshold for threshold in THRESHOLDS]
     return np.array([(mask & truth).sum() / (mask | truth).sum() for mask in found])
 
 
@@ -81,8 +81,8 @@ def main() -> None:
             for name, each in seen.items():
                 query = feature_at(each.features[0, view], column + 0.5, row + 0.5, size)
                 values = similarity(query, each.features[0])
-                likeness = np.stack([enlarged(value, size) for value in values])[others]
-                curves[name].append(np.stack([curve(likeness, near[others]), curve(likeness, there[others])]))
+                shown = np.stack([enlarged(value, size) for value in values])[others]
+                curves[name].append(np.stack([curve(shown, near[others]), curve(shown, there[others])]))
                 if shows.any():
                     scores = values[others].max(axis=(1, 2))
                     ranking[name].append((precision(scores, shows), precision(random.random(len(shows)), shows)))

@@ -26,11 +26,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from locus.extraction import BATCH, extract
-from locus.featurefile import open_features
-from locus.images import sources
-from locus.int8 import quantized
+from locus.features.extraction import BATCH, extract
+from locus.features.feature_file import open_features
+from locus.features.images import sources
 from locus.model import LoCUS
+from locus.model.int8 import quantized
 
 DATA = Path(os.environ.get("LOCUS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

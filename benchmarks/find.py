@@ -17,7 +17,7 @@ import torch
 from compared import add_methods, methods, precision
 
 from locus import load_scene
-from locus.dense import scene_features
+from locus.features.dense import scene_features
 from locus.tasks.find import box_of, find, instance_of
 from locus.tasks.views import scene_views
 

@@ -25,13 +25,13 @@ from rich.table import Table
 from scipy import ndimage
 
 from locus.geometry import invert, transform
+from locus.houses import write_houses
+from locus.houses.generation import THING
+from locus.houses.house import build
+from locus.render.camera_view import rays
+from locus.render.parts import join
 from locus.scenes import Frame, Scene, load_scene, overlap
-from locus.scenes.houses import write_houses
-from locus.scenes.houses.generation import THING
-from locus.scenes.houses.house import build
-from locus.scenes.render.parts import join
-from locus.scenes.render.tracer import Tracer
-from locus.scenes.render.view import rays
+from locus.scenes.rays import Tracer
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Landmarks are chosen among one half of a scene's frames and looked for in the ot
 view, among all its patches, the one most alike. Three figures each:
 
     shown   of the views that show the spot: in how many the patch most alike lies within the radius
-    blind   the same, but the view is not known to show the spot: the likeness must also exceed a threshold, which in
+    blind   the same, but the view is not known to show the spot: the similarity must also exceed a threshold, which in
             5 % of the views that do not show it is exceeded, too (its own for each row of the table)
     times   in how many views a landmark is found, all in all
 
@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from locus import load_scene
-from locus.dense import SceneFeatures, scene_features
+from locus.features.dense import SceneFeatures, scene_features
 from locus.landmarks.describe import CANDIDATES, KAPPA, TAU, VIEWS, observed
 from locus.landmarks.observations import Patches, patches, within
 from locus.landmarks.selection import candidates, landmark_scores
@@ -91,18 +91,18 @@ def _search(spots: np.ndarray, embedding: np.ndarray, views: SceneFeatures, radi
         known = np.isfinite(points).all(axis=1)
         features = views.features[0, row].flatten(0, 1).numpy()
         near = np.linalg.norm(np.where(known[:, None], points, np.inf) - spots[:, None], axis=-1) <= radius
-        likeness = embedding @ features.T
-        hit = near[np.arange(len(spots)), likeness.argmax(axis=1)]
-        searches.append(np.stack([near.any(axis=1), hit, likeness.max(axis=1)], axis=-1))
+        similarity = embedding @ features.T
+        hit = near[np.arange(len(spots)), similarity.argmax(axis=1)]
+        searches.append(np.stack([near.any(axis=1), hit, similarity.max(axis=1)], axis=-1))
     return np.stack(searches, axis=1)
 
 
 def _figures(searches: list[np.ndarray]) -> np.ndarray:
     """Found of the views that show it, the same when that is not known, views in which each is found."""
     times = np.concatenate([search[..., 1].sum(axis=1) for search in searches]).mean()
-    shown, hit, likeness = np.concatenate([search.reshape(-1, 3) for search in searches]).T
+    shown, hit, similarity = np.concatenate([search.reshape(-1, 3) for search in searches]).T
     shown, hit = shown > 0, hit > 0
-    claimed = likeness > np.quantile(likeness[~shown], 1 - WRONG)
+    claimed = similarity > np.quantile(similarity[~shown], 1 - WRONG)
     return np.array([hit[shown].mean(), (hit & claimed)[shown].mean(), times])
 
 

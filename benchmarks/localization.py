@@ -17,12 +17,12 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from locus import LandmarkMap, load_scene
-from locus.dense import SceneFeatures, scene_features
 from locus.evaluation.localization import true_features
+from locus.features.dense import SceneFeatures, scene_features
 from locus.geometry import pose_error
 from locus.model import load
-from locus.tasks.localization import Location, localize_features
-from locus.tasks.retrieval import rank_frames
+from locus.tasks.frame_ranking import rank_frames
+from locus.tasks.localize import Location, localize_features
 
 METRES, DEGREES = 0.5, 10.0
 

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 
 from locus import LandmarkMap, load_scene
-from locus.dense import scene_features
+from locus.features.dense import scene_features
 from locus.landmarks.search import Index
 from locus.model import load
 from locus.scenes.patches import patch_points_camera
-from locus.tasks.localization import likely_places, localize_features, match_landmarks
+from locus.tasks.localize import likely_places, localize_features, match_landmarks
 
 REPEATS = 5
 QUERIES = 400  # patches of an image, about

@@ -21,12 +21,12 @@ import torch
 from torch.nn.functional import normalize
 
 from locus import load_scene
-from locus.cache import cache_scene
-from locus.dense import scene_features
+from locus.features.cache import cache_scene
+from locus.features.dense import scene_features
 from locus.geometry import invert, pose_error, transform
-from locus.hub import hub_answers
 from locus.model import LoCUS
-from locus.pca import principal_components
+from locus.model.hub import hub_answers
+from locus.model.pca import principal_components
 from locus.scenes import Frame
 from locus.scenes.patches import patch_points
 from locus.tasks.matching import PAPER, Matches, Rule, match

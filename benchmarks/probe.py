@@ -15,9 +15,9 @@ import torch
 from compared import add_methods, methods
 
 from locus import load_scene
-from locus.dense import scene_features
+from locus.features.dense import scene_features
 from locus.tasks.patch_labels import LabelledPatches, labelled_patches, merged, object_targets, same_names
-from locus.tasks.segmentation import Probe, fit_probe
+from locus.tasks.probe import Probe, fit_probe
 
 
 def scores(probe: Probe, patches: LabelledPatches) -> tuple[float, float]:

@@ -39,7 +39,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         scene = locus.load_scene(sys.argv[1])
     else:
-        from locus.scenes import houses
+        from locus import houses
 
         scene = houses.generate(seed=0, frames=60)
     image = scene[0].camera

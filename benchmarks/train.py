@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from locus import backbones
-from locus.cache import CachedScene
+from locus.features.cache import CachedScene
 from locus.model import LoCUS
 from locus.objective import retrieval_sets, vectorized_smooth_ap_reference
 from locus.training.batches import Environment

@@ -17,10 +17,10 @@ import numpy as np
 
 from locus import LandmarkMap, load_scene
 from locus.model import load
-from locus.viewer.page import Page
+from locus.viewer.app import Page
 from locus.viewer.picking import Hit, Ray
-from locus.viewer.place import Place
 from locus.viewer.serve import server
+from locus.viewer.viewed import Place
 
 REPEATS = 5
 

@@ -28,7 +28,7 @@ def real_data() -> Path:
 def focus_weights():
     """Real weights, in the user's own store, so that they are downloaded once."""
     from locus.backbones import focus
-    from locus.backbones.weights import locate
+    from locus.backbones.sources import locate
     from locus.errors import WeightsError
 
     try:

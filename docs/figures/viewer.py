@@ -18,12 +18,12 @@ from playwright.sync_api import sync_playwright
 from locus import LandmarkMap, load_scene
 from locus.demo import spot
 from locus.model import load
+from locus.viewer.app import Page
+from locus.viewer.canvas import Stage
 from locus.viewer.locating import locate_frame
-from locus.viewer.page import Page
 from locus.viewer.picking import Hit
-from locus.viewer.place import Place
 from locus.viewer.serve import server
-from locus.viewer.stage import Stage
+from locus.viewer.viewed import Place
 
 WIDTH, HEIGHT = 1280, 800
 AWAY = 6.0  # metres from what is looked at, or more: a room or two

@@ -1,48 +1,63 @@
-"""LoCUS: features that know places.
+"""LoCUS: features that know places."""
 
-Parts are imported when first used, so that one of them can be had without what the others need.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from locus.lazy import attach
 
 if TYPE_CHECKING:
-    from locus import backbones, errors, model, objective, scenes, training, viz
-    from locus.extraction import extract
+    from locus import (
+        backbones,
+        errors,
+        evaluation,
+        features,
+        houses,
+        landmarks,
+        model,
+        objective,
+        render,
+        scenes,
+        tasks,
+        training,
+    )
+    from locus.features.extraction import extract
+    from locus.geometry import Camera
     from locus.landmarks import LandmarkMap
     from locus.model import LoCUS
     from locus.scenes import Frame, Scene, load_scene
 
 __all__ = [
+    "Camera",
     "Frame",
     "LandmarkMap",
     "LoCUS",
     "Scene",
     "backbones",
     "errors",
+    "evaluation",
     "extract",
+    "features",
+    "houses",
+    "landmarks",
     "load_scene",
     "model",
     "objective",
+    "render",
     "scenes",
+    "tasks",
     "training",
-    "viz",
 ]
 __version__ = "0.1.0"
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("backbones", "errors", "model", "objective", "scenes", "training", "viz"):
-        return import_module(f"locus.{name}")
-    if name == "LandmarkMap":
-        return import_module("locus.landmarks").LandmarkMap
-    if name == "LoCUS":
-        return import_module("locus.model").LoCUS
-    if name in ("Frame", "Scene", "load_scene"):
-        return getattr(import_module("locus.scenes"), name)
-    if name == "extract":
-        return import_module("locus.extraction").extract
-    raise AttributeError(f"module 'locus' has no attribute {name!r}")
+HOMES = {
+    "Camera": "geometry",
+    "Frame": "scenes",
+    "LandmarkMap": "landmarks",
+    "LoCUS": "model",
+    "Scene": "scenes",
+    "extract": "features.extraction",
+    "load_scene": "scenes",
+}
+__getattr__ = attach(__name__, {name: HOMES.get(name, name) for name in __all__})
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from locus.backbones.checkpoints import convert
+from locus.backbones.conversion import convert
 from locus.backbones.variants import VARIANTS, Variant
 from locus.errors import WeightsError
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from locus.backbones import focus, weights
+from locus.backbones import focus
+from locus.backbones import sources as weights
+from locus.backbones.sources import available, fetch, import_file, locate
 from locus.backbones.store import store, stored
 from locus.backbones.variants import VARIANTS, Variant
-from locus.backbones.weights import available, fetch, import_file, locate
 from locus.cli import main
 from locus.errors import WeightsError
 
@@ -36,7 +37,7 @@ def tiny(monkeypatch):
     """A small network known by name, and all of its tensors."""
     from transformers import Dinov2Config
 
-    from locus.backbones.checkpoints import expected_shapes
+    from locus.backbones.conversion import expected_shapes
 
     monkeypatch.setitem(VARIANTS, "tiny", Variant("nobody/tiny", "dinov2", TINY, "none"))
     monkeypatch.setitem(VARIANTS, focus.NAME, Variant(None, "dinov2", TINY, "none"))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from locus import load_scene
-from locus.evaluation.place import open_place
+from locus.evaluation.opened import open_place
 from tests.training.conftest import rooms, tiny  # noqa: F401  fixtures
 
 torch.set_num_threads(1)

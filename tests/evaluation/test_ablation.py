@@ -5,14 +5,14 @@ import pytest
 from locus.cli import main
 from locus.errors import LocusError
 from locus.evaluation import runner
-from locus.evaluation.ablation import grid
+from locus.training.variants import variants_of
 
 BASE = ["backbone=classic", "layer=none", "head=linear", "dimension=16", "resolution=none", "frames=6", "landmarks=40"]
 BASE += ["radii=0.3", "steps=2", "validate_every=2", "checkpoint_every=2", "warmup=1"]
 
 
 def test_a_grid_is_every_combination_in_the_settings_own_types():
-    variants = grid(BASE, ["kappa=2.5,50", "rho=0.2,0.2+0.4", "exclude-same-frame=true,false"])
+    variants = variants_of(BASE, ["kappa=2.5,50", "rho=0.2,0.2+0.4", "exclude-same-frame=true,false"])
     assert len(variants) == 8
     assert variants[0].name == "kappa=2.5 radii=0.2 exclude_same_frame=true"
     assert variants[-1].settings.kappa == 50
@@ -38,7 +38,7 @@ def test_a_grid_is_every_combination_in_the_settings_own_types():
 )
 def test_what_cannot_be_varied_is_one_sentence(varied, words):
     with pytest.raises(LocusError, match=words):
-        grid(BASE, varied)
+        variants_of(BASE, varied)
 
 
 def test_the_command_trains_evaluates_and_draws(rooms, tokens, tmp_path, monkeypatch, capsys):

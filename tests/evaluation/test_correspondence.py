@@ -6,7 +6,7 @@ import pytest
 from locus.evaluation import correspondence
 from locus.evaluation.correspondence import PIXELS, TURNS, Correspondence, landings
 from locus.evaluation.methods import Chance, Truth
-from locus.evaluation.place import EvaluationError
+from locus.evaluation.opened import EvaluationError
 from locus.evaluation.runner import run
 from tests.scenes import room
 

@@ -9,7 +9,7 @@ from locus.cli import main
 from locus.evaluation import localization, reuse, runner
 from locus.evaluation.localization import Localization, TrueMap
 from locus.evaluation.methods import Chance, Method, Truth
-from locus.evaluation.place import EvaluationError
+from locus.evaluation.opened import EvaluationError
 from locus.evaluation.reuse import Reuse
 from locus.evaluation.runner import Outcome, Part, run, run_together
 from locus.evaluation.specs import Means, method_of, methods_of

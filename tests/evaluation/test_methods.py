@@ -7,10 +7,10 @@ import torch.nn.functional as F
 from sklearn.decomposition import PCA
 
 from locus import backbones
-from locus.cache import cache_scene
 from locus.errors import LocusError
 from locus.evaluation.methods import Chance, ModelMethod, Truth, Unavailable, on_grid
 from locus.evaluation.specs import Means, method_of, methods_of, parsed
+from locus.features.cache import cache_scene
 from locus.model import LoCUS
 from locus.training import Settings
 from locus.training.baselines import sample_rows
@@ -85,7 +85,7 @@ def test_weights_that_cannot_be_had_are_a_row(monkeypatch):
 
 
 def test_a_model_that_is_nowhere_is_a_row(monkeypatch):
-    monkeypatch.setattr("locus.model.hub_answers", lambda: False)
+    monkeypatch.setattr("locus.model.locus.hub_answers", lambda: False)
     found = methods_of(["runs/nowhere", "random"], Means())
     assert isinstance(found[0], Unavailable)
     assert isinstance(found[1], Chance)
@@ -131,7 +131,7 @@ def test_features_stay_as_they_are_on_their_own_grid_and_are_blended_on_another(
     assert torch.allclose(finer[0, 3, 3], F.normalize(blended, dim=0), atol=1e-6)
 
 
-def test_likest_ground_truth_features_are_the_nearest_points(place):
+def test_most_similar_ground_truth_features_are_the_nearest_points(place):
     features = Truth().features(place, 0.2).flatten(0, 2)
     points = torch.from_numpy(place.points).double().flatten(0, 2)
     known = points.isfinite().all(dim=1)

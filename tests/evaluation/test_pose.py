@@ -15,8 +15,8 @@ from locus.errors import LocusError
 from locus.evaluation import pose, runner
 from locus.evaluation.matchers import SiftRatio, TrueMatcher
 from locus.evaluation.methods import Chance
+from locus.evaluation.opened import EvaluationError, Place
 from locus.evaluation.pairs import draw_pairs, named_pairs, read_pairs
-from locus.evaluation.place import EvaluationError, Place
 from locus.evaluation.pose import RelativePoses
 from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions

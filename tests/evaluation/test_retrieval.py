@@ -8,7 +8,7 @@ import torch
 
 from locus import load_scene
 from locus.evaluation.methods import Chance, Method, Truth
-from locus.evaluation.place import EvaluationError, open_place
+from locus.evaluation.opened import EvaluationError, open_place
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.specs import Means, method_of
 from locus.objective import vectorized_smooth_ap_reference

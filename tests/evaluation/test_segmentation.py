@@ -16,7 +16,7 @@ from locus.errors import LocusError
 from locus.evaluation import runner, segmentation_tables
 from locus.evaluation.masks import Mask2Former, MaskPredictions, Segments, oracle_names
 from locus.evaluation.methods import Chance, Truth, Unavailable
-from locus.evaluation.place import EvaluationError, open_place
+from locus.evaluation.opened import EvaluationError, open_place
 from locus.evaluation.runner import run
 from locus.evaluation.segmentation import Segmentation, truth_of
 from locus.evaluation.segmentation_metrics import group_scores

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from locus.evaluation.bootstrap import Estimate, estimate
-from locus.evaluation.tables import Column, Row, Table, rendered, unavailable
+from locus.evaluation.table import Column, Row, Table, rendered, unavailable
 
 TABLE = Table(
     "A & B",

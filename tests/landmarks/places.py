@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from locus.dense import SceneFeatures
+from locus.features.dense import SceneFeatures
 from locus.geometry import Camera, transform
 from locus.model import LoCUS
 from locus.scenes import LabelClass, Scene, patch_points

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from locus.landmarks import LandmarkMap, MapError, files
+from locus.landmarks import LandmarkMap, MapError
+from locus.landmarks import map_files as files
 from locus.landmarks.arrays import Frames, Landmarks
 from tests.landmarks import places
 from tests.scenes import room

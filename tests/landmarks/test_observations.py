@@ -135,7 +135,7 @@ def test_embeddings_have_unit_length_and_labels_are_the_most_votes():
     assert one.label.tolist() == [1, -1, 0, 2, 0]
 
 
-def test_chance_is_the_best_likeness_elsewhere():
+def test_chance_is_the_best_similarity_elsewhere():
     of, features = some_patches(5, 60)
     of = replace(of, point=of.point * 3)
     landmarks = replace(some_landmarks(1, 9), radius=np.full(9, 0.3, np.float32))

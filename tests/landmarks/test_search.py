@@ -28,12 +28,12 @@ def clustered(seed, count, width=16):
 def test_exact_search_is_a_sort_of_all(seed, rows, queries, k):
     random = np.random.default_rng(seed)
     table, asked = unit(random.normal(size=(rows, 8))), unit(random.normal(size=(queries, 8)))
-    likeness, found = Index(table).search(asked, k)
+    similarity, found = Index(table).search(asked, k)
     every = asked @ table.T
     best = np.sort(every, axis=1)[:, ::-1][:, :k]
-    assert likeness.shape == found.shape == (queries, min(k, rows))
-    assert np.allclose(likeness, best, atol=1e-6)
-    assert np.allclose(np.take_along_axis(every, found, axis=1), likeness, atol=1e-6)
+    assert similarity.shape == found.shape == (queries, min(k, rows))
+    assert np.allclose(similarity, best, atol=1e-6)
+    assert np.allclose(np.take_along_axis(every, found, axis=1), similarity, atol=1e-6)
 
 
 def test_queries_are_compared_in_tiles(monkeypatch):
@@ -54,22 +54,22 @@ def test_the_index_finds_what_comparing_finds(many):
     table, asked = clustered(0, 4000), clustered(1, 200)
     index = Index(table)
     assert index._cells is not None
-    likeness, found = index.search(asked, 5)
+    similarity, found = index.search(asked, 5)
     every = asked @ table.T
     exact = np.argsort(-every, axis=1)[:, :5]
     recall = np.mean([len(np.intersect1d(a, b)) / 5 for a, b in zip(found, exact, strict=True)])
     assert recall >= 0.95
-    assert np.allclose(likeness, np.take_along_axis(every, found, axis=1), atol=1e-5)
+    assert np.allclose(similarity, np.take_along_axis(every, found, axis=1), atol=1e-5)
     assert np.array_equal(Index(table).search(asked, 5)[1], found)
 
 
 def test_the_index_answers_with_as_many_as_were_asked_for(many):
     """Though the cells it tries hold fewer: never a row that is not there."""
     table = clustered(0, 2000)
-    likeness, found = Index(table).search(table[:3], 3000)
+    similarity, found = Index(table).search(table[:3], 3000)
     assert found.shape == (3, 2000)
     assert np.array_equal(np.sort(found, axis=1), np.tile(np.arange(2000), (3, 1)))
-    assert np.isfinite(likeness).all()
+    assert np.isfinite(similarity).all()
     assert Index(table).search(table[:0], 2)[1].shape == (0, 2)
 
 
@@ -87,9 +87,9 @@ def test_without_faiss_rows_are_compared_and_the_user_is_told(monkeypatch):
 
 def test_maps_are_searched_by_scale(world):
     embedding = world.landmarks.embedding
-    likeness, found = world.search(embedding[:7])
+    similarity, found = world.search(embedding[:7])
     assert found[:, 0].tolist() == list(range(7))
-    assert np.allclose(likeness, 1, atol=1e-5)
+    assert np.allclose(similarity, 1, atol=1e-5)
     assert world.search(torch.from_numpy(embedding[:2]).double(), 3)[1].shape == (2, 3)
     assert world.search(embedding[:2], 10**6)[1].shape == (2, len(world))
     assert world.search(embedding[:0])[1].shape == (0, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from locus.dense import SceneFeatures
+from locus.features.dense import SceneFeatures
 from locus.scenes import Scene
 from tests.scenes import layouts, room
 

@@ -94,9 +94,9 @@ def test_a_higher_threshold_gives_a_smaller_region_inside(seen):
 
 def test_similarity_is_the_cosine():
     features = torch.nn.functional.normalize(torch.randn(3, 4, 5, 6), dim=-1)
-    likeness = similarity(features[0, 0, 0], features)
+    cosines = similarity(features[0, 0, 0], features)
     truth = torch.cosine_similarity(features, features[0, 0, 0].expand_as(features), dim=-1).numpy()
-    assert np.allclose(likeness, truth, atol=1e-6)
+    assert np.allclose(cosines, truth, atol=1e-6)
 
 
 def test_scales_and_thresholds_that_do_not_exist_are_refused(seen):

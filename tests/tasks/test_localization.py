@@ -11,7 +11,7 @@ from locus.errors import LocusError
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap, MapError, merge
 from locus.landmarks.arrays import take
-from locus.tasks.localization import likely_places, localize, localize_features, match_landmarks
+from locus.tasks.localize import likely_places, localize, localize_features, match_landmarks
 from tests.landmarks import places
 from tests.scenes import room
 

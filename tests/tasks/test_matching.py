@@ -90,8 +90,8 @@ def test_a_smooth_mapping_is_continuous_and_a_shuffled_one_is_not():
 @given(st.floats(-0.45, 0.45), st.floats(-0.45, 0.45))
 def test_the_peak_of_a_paraboloid_is_found_exactly(x, y):
     rows, columns = np.mgrid[:5, :7]
-    likeness = 1 - 0.05 * (columns - 3 - x) ** 2 - 0.08 * (rows - 2 - y) ** 2
-    features = torch.from_numpy(np.stack([likeness, np.sqrt(1 - likeness**2)], axis=-1))
+    similarity = 1 - 0.05 * (columns - 3 - x) ** 2 - 0.08 * (rows - 2 - y) ** 2
+    features = torch.from_numpy(np.stack([similarity, np.sqrt(1 - similarity**2)], axis=-1))
     found = refined(torch.tensor([[1.0, 0.0]]).double(), features, np.array([2 * 7 + 3]), (70, 100))
     assert found[0] == pytest.approx([(3.5 + x) * 10, (2.5 + y) * 20], abs=1e-6)
 
@@ -142,13 +142,13 @@ def test_each_scale_narrows_the_choice_of_the_next_finer_one(seed, count, scales
     queries, keys = torch.randn(scales, 5, 6, generator=generator), torch.randn(scales, count, 6, generator=generator)
     index, score = nearest(queries, keys)
     for query in range(5):
-        likeness = [(keys[scale] @ queries[scale, query]).numpy() for scale in range(scales)]
+        similarity = [(keys[scale] @ queries[scale, query]).numpy() for scale in range(scales)]
         left = np.arange(count)
         for scale in reversed(range(1, scales)):
             fewer = min(len(left), max(9, round(0.1 * len(left))))
-            left = left[np.argsort(-likeness[scale][left])[:fewer]]
-        assert index[query] == left[likeness[0][left].argmax()]
-        assert score[query] == pytest.approx(likeness[0][index[query]], abs=1e-5)
+            left = left[np.argsort(-similarity[scale][left])[:fewer]]
+        assert index[query] == left[similarity[0][left].argmax()]
+        assert score[query] == pytest.approx(similarity[0][index[query]], abs=1e-5)
 
 
 def test_the_best_of_a_list_of_embeddings_is_that_of_one_product():

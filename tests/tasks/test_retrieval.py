@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from locus.landmarks import LandmarkMap
-from locus.tasks.retrieval import rank_frames
+from locus.tasks.frame_ranking import rank_frames
 from tests.landmarks import places
 from tests.scenes import room
 

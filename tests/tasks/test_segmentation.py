@@ -26,7 +26,7 @@ from locus.tasks.patch_labels import (
     object_targets,
     same_names,
 )
-from locus.tasks.segmentation import Probe, fit_probe
+from locus.tasks.probe import Probe, fit_probe
 from locus.tasks.voting import probe_votes, vote
 from tests.scenes import room
 from tests.tasks import labelled_room

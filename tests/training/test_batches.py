@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from locus import backbones, load_scene
-from locus.training.batches import MIN_OVERLAP, Sampler, draw_landmarks
+from locus.objective import draw_landmarks
+from locus.scenes.drawing import MIN_OVERLAP
+from locus.training.batches import Sampler
 from locus.training.places import environments
 from locus.training.settings import Settings, TrainingError
 
@@ -96,7 +98,7 @@ def test_space_sampling_prefers_none_of_the_frames(places):
 def test_without_depth_there_is_no_landmark():
     nothing = torch.full((10, 3), torch.nan)
     zeros = torch.zeros(10, dtype=torch.int64)
-    assert len(draw_landmarks(nothing, zeros, torch.arange(10), SETTINGS, np.random.default_rng(0))) == 0
+    assert len(draw_landmarks(nothing, zeros, torch.arange(10), 0.2, 10, np.random.default_rng(0))) == 0
 
 
 def test_shares_of_several_processes_are_the_whole(places):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from locus import backbones, load_scene
-from locus.augmentation import augmented
+from locus.features.augmentation import augmented
 from locus.model import LoCUS
 from locus.training import TrainingError, train
 from locus.training.batches import Sampler

@@ -194,7 +194,7 @@ def test_a_link_to_a_training_scene_is_not_unseen(rooms, cache, tmp_path):
 
 def test_caches_that_the_disk_would_not_hold_together_are_refused_before_the_first(run, monkeypatch):
     usage = shutil.disk_usage("/")
-    monkeypatch.setattr("locus.cache.shutil.disk_usage", lambda path: usage._replace(free=10**9 + 500_000))
+    monkeypatch.setattr("locus.features.cache.shutil.disk_usage", lambda path: usage._replace(free=10**9 + 500_000))
     with pytest.raises(LocusError, match=r"the cache of 3 scenes needs .* --cache"):
         run(replace(SETTINGS, copies=40))
 

@@ -11,6 +11,7 @@ import torch
 from sklearn.decomposition import PCA
 
 from locus import backbones, load_scene
+from locus.errors import LocusError
 from locus.model import LoCUS
 from locus.training import PRESETS, TrainingError, train
 from locus.training.checkpoints import LAST, METRICS, read_metrics
@@ -136,7 +137,7 @@ def test_globs_and_lists_name_scenes(rooms, cache, tmp_path):
     (tmp_path / "scenes.txt").write_text(f"# a list\n{rooms / 'first'}\n\n{rooms / 'second'}\n")
     settings = replace(SETTINGS, steps=1)
     train([tmp_path / "scenes.txt"], tmp_path / "a", settings, val=[str(rooms / "uns*")], cache=cache)
-    with pytest.raises(TrainingError, match="matches nothing"):
+    with pytest.raises(LocusError, match="matches nothing"):
         train([str(rooms / "nope*")], tmp_path / "b", settings, cache=cache)
 
 

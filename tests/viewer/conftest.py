@@ -4,7 +4,7 @@ import pytest
 
 from locus.model import LoCUS
 from locus.scenes import load_scene
-from locus.viewer.place import Place
+from locus.viewer.viewed import Place
 from tests.landmarks import places
 from tests.scenes import layouts, room
 
@@ -41,5 +41,5 @@ def known(cache):
     features = {shot.image.tobytes(): places.features(shot) for shot in shots}
     model.features = lambda image: features.get(image.tobytes(), places.features(shots[0], world=1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("locus.viewer.place.scene_features", lambda model, scene, cache, progress: places.seen(scene))
+        patch.setattr("locus.viewer.viewed.scene_features", lambda model, scene, cache, progress: places.seen(scene))
         return Place.open(model, places.scene(shots), cache=cache)

@@ -50,7 +50,7 @@ def test_nothing_lights_up_where_nothing_is_like_it(place):
     assert lit.best(3) == []
 
 
-def test_the_views_likest_come_first(place):
+def test_the_most_similar_views_come_first(place):
     query = place.query(Hit("image", 4, 1.0, (0.5, 0.5)), 0)
     lit = light(query, place.seen.features[0], place.cloud, place.size, place.landmarks(0).embedding, 0.5)
     best = lit.best(20)

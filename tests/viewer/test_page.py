@@ -45,7 +45,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def served(known):
-    from locus.viewer.page import Page
+    from locus.viewer.app import Page
     from locus.viewer.serve import server
 
     with server("127.0.0.1", 0) as running:
@@ -62,7 +62,7 @@ def opened(browser, served):
         tabs.append(tab)
         tab.set_default_timeout(PATIENCE)
         tab.goto(f"http://127.0.0.1:{served.server.get_port()}")
-        tab.get_by_text("likeness").wait_for()
+        tab.get_by_text("similarity").wait_for()
         return tab
 
     yield opened

@@ -14,7 +14,7 @@ from locus.scenes import load_scene
 from locus.viewer.colouring import feature_colours, landmark_colours
 from locus.viewer.locating import assumed_camera, locate_frame, locate_image
 from locus.viewer.picking import Hit
-from locus.viewer.place import Place
+from locus.viewer.viewed import Place
 from tests.scenes import layouts, room
 
 

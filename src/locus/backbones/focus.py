@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from locus.backbones.checkpoints import convert
+from locus.backbones.conversion import convert
 from locus.backbones.store import sha256, store, store_folder
 from locus.errors import WeightsError
 

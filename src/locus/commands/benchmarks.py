@@ -13,7 +13,7 @@ from locus.errors import LocusError
 from locus.evaluation import ablation, correspondence, localization, pose, retrieval_tables, reuse, segmentation_tables
 from locus.evaluation.correspondence import Correspondence
 from locus.evaluation.localization import Localization, TrueMap
-from locus.evaluation.methods import Competitor, Unavailable
+from locus.evaluation.methods import Competitor, ModelMethod, Unavailable
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.report import Shown, results_json, write_report
 from locus.evaluation.retrieval import Retrieval
@@ -23,10 +23,13 @@ from locus.evaluation.runner import Benchmark, Outcome, opened, run, run_togethe
 from locus.evaluation.segmentation import Segmentation
 from locus.evaluation.segmentation_pictures import pictures as segmentation_pictures
 from locus.evaluation.specs import Means, mask_words, methods_of, pose_words
-from locus.evaluation.tables import Style, Table, rendered
+from locus.evaluation.table import Style, Table, rendered
 from locus.files import atomic
-from locus.scenes.pictures import Picture
-from locus.training.places import find_scenes
+from locus.model import LoCUS
+from locus.scenes.collection import find_scenes
+from locus.scenes.scene_pictures import Picture
+from locus.training import train
+from locus.training.variants import variants_of
 
 Compared = list[Competitor | Unavailable]
 Pictures = Sequence[tuple[str, Picture]]
@@ -136,7 +139,7 @@ class EvaluateRetrieval:
 
 @dataclass(frozen=True)
 class EvaluateCorrespondence:
-    """Does the likest patch of another view lie where the spot is (the protocol of Probe3D)?
+    """Does the most similar patch of another view lie where the spot is (the protocol of Probe3D)?
 
     The share of matches within 5, 10 and 20 pixels of where depth and poses put them, by how much the view turns.
     """
@@ -244,14 +247,16 @@ class EvaluateAblate:
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
 
     def run(self) -> int:
-        variants = ablation.grid(self.base, self.vary)
-        scenes = find_scenes(self.scenes)
-        outcome = ablation.ablate(
-            variants, self.protocol, scenes, self.train, self.val, self.out, cache=self.cache, progress=True
-        )
+        methods, varied = [], {}
+        for variant in variants_of(self.base, self.vary):
+            folder = self.out / variant.name
+            train(self.train, folder, variant.settings, val=self.val, cache=self.cache, progress=True)
+            methods.append(ModelMethod(variant.name, LoCUS.from_pretrained(folder), self.cache))
+            varied[variant.name] = variant.varied
+        outcome = run(self.protocol, methods, {"unseen": find_scenes(self.scenes)}, progress=True)
         shown = Shown([])
         if outcome.parts:
-            shown = Shown(ablation.tables(outcome, variants), ablation.figures(outcome, variants))
+            shown = Shown(ablation.tables(outcome, varied), ablation.figures(outcome, varied))
         console = Console(soft_wrap=True, highlight=False)
         for table in shown.tables:
             console.print(rendered(table), markup=False)

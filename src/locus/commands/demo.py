@@ -20,8 +20,8 @@ def demo(
         quick: A small one, about two minutes: it shows how things go, not how good they get.
         pretrained: Train nothing and use this model: `locus-small`, a run's folder, or one on the Hugging Face hub.
     """
+    from locus.demo.pipeline import run
     from locus.demo.plan import FULL, QUICK
-    from locus.demo.run import run
 
     results = run(out or Path("demo-quick" if quick else "demo"), QUICK if quick else FULL, pretrained)
     console = Console(soft_wrap=True, highlight=False)

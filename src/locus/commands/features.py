@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.errors import LocusError
-from locus.shipped import DEFAULT
+from locus.model.shipped import DEFAULT
 
 
 def extract(
@@ -40,7 +40,7 @@ def extract(
         int8: Multiply in 8 bits: faster on CPUs, features nearly the same.
         every: Of videos, take every so-many-th frame.
     """
-    from locus.extraction import extract as extract_features
+    from locus.features.extraction import extract as extract_features
     from locus.model import load, this_device
 
     network = load(model, layer).to(this_device())
@@ -91,8 +91,8 @@ def export(
         half: Write the folder's weights in 16 bits: half the size.
         backbone: Where the backbone's weights are, if not where they were in training.
     """
-    from locus.export import export_onnx
     from locus.model import LoCUS
+    from locus.model.export import export_onnx
 
     if out is None and hub is None:
         raise LocusError("nothing to write: give --out FILE.onnx, or --hub FOLDER, or both")

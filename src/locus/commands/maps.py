@@ -11,12 +11,12 @@ from rich.markup import escape
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.geometry import pose_error
+from locus.model.shipped import DEFAULT
 from locus.progress import track
-from locus.shipped import DEFAULT
 
 if TYPE_CHECKING:  # they take seconds to import, which --help need not
     from locus.commands.views import View
-    from locus.tasks.localization import Location
+    from locus.tasks.localize import Location
 
 
 def map_scenes(
@@ -42,10 +42,10 @@ def map_scenes(
         frames: Use only these frames of each scene, START:STOP or START:STOP:STEP, counted from 0.
         cache: Where the backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
     """
-    from locus.dense import scene_features
+    from locus.features.dense import scene_features
     from locus.landmarks import LandmarkMap, merge
     from locus.model import load, this_device
-    from locus.training.places import find_scenes, open_scenes
+    from locus.scenes.collection import find_scenes, open_scenes
 
     chosen = _slice(frames)
     world = LandmarkMap.load(out) if add else None
@@ -108,8 +108,8 @@ def localize(
     from locus.commands.views import open_views
     from locus.landmarks import LandmarkMap
     from locus.model import load, this_device
-    from locus.tasks.localization import localize as localize_image
-    from locus.trajectory import write_trajectory
+    from locus.scenes.trajectory import write_trajectory
+    from locus.tasks.localize import localize as localize_image
 
     world = LandmarkMap.load(map)
     network = load(model).to(this_device())
@@ -197,7 +197,7 @@ def retrieve(
     from locus.commands.views import open_view
     from locus.landmarks import LandmarkMap
     from locus.model import load, this_device
-    from locus.tasks.retrieval import rank_frames
+    from locus.tasks.frame_ranking import rank_frames
 
     world = LandmarkMap.load(map)
     network = load(model).to(this_device())

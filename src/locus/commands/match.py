@@ -16,7 +16,7 @@ from locus.commands.views import View, open_view
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.geometry import invert, pose_error
-from locus.shipped import DEFAULT
+from locus.model.shipped import DEFAULT
 
 if TYPE_CHECKING:  # they take a second to import, which --help need not
     from locus.tasks.matching import Matches

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from locus.commands.scenes import SceneOptions
 from locus.errors import LocusError
-from locus.shipped import DEFAULT
+from locus.model.shipped import DEFAULT
 
 
 def cosegment(
@@ -27,7 +27,7 @@ def cosegment(
 ) -> int:
     """Show one spot in every other view of a scene: a pixel in, regions out.
 
-    Writes one sheet of pictures: the query with its point marked, then the views, the likest first, each with the
+    Writes one sheet of pictures: the query with its point marked, then the views, the most similar first, each with the
     region whose features are like the pixel's, and how like (cosine).
 
     Args:
@@ -44,9 +44,10 @@ def cosegment(
         masks: A folder for the masks of all views, NAME.png (255 inside, 0 outside), and scores.json.
         cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
     """
-    from locus.dense import scene_features
+    from locus.features.dense import scene_features
     from locus.model import load, this_device
-    from locus.tasks import cosegmentation, pictures
+    from locus.tasks import cosegmentation
+    from locus.tasks import region_pictures as pictures
     from locus.tasks.views import query_view, scene_views
 
     if views < 1:
@@ -117,7 +118,7 @@ def find(
     """
     from locus.model import load, this_device
     from locus.tasks import find as finding
-    from locus.tasks import pictures
+    from locus.tasks import region_pictures as pictures
     from locus.tasks.cosegmentation import check_threshold, one_scale
     from locus.tasks.views import only_scene, query_view
     from locus.tasks.views import views as all_views

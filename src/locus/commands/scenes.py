@@ -122,8 +122,8 @@ def houses(
         textures: A folder of photographs to use as materials and wall pictures.
         preview: Also write preview.jpg, a contact sheet.
     """
-    from locus.scenes.houses import write_houses
-    from locus.scenes.houses.preview import write_preview
+    from locus.houses import write_houses
+    from locus.houses.preview import write_preview
 
     if count < 1:
         raise LocusError(f"the number of houses must be positive, not {count}")
@@ -168,8 +168,8 @@ def render(
         seed: Another seed gives other cameras.
         depth_noise: Give depth the errors and holes of a structured-light sensor.
     """
+    from locus.render import render_mesh
     from locus.scenes.native import export
-    from locus.scenes.render import render_mesh
 
     scene = render_mesh(
         mesh, frames=frames, size=size, path=path, up=up, scale=scale, seed=seed, depth_noise=depth_noise

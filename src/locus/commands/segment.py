@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.errors import LocusError
-from locus.shipped import DEFAULT
+from locus.model.shipped import DEFAULT
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class FitProbe:
     """Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
 
     def run(self) -> int:
-        from locus.dense import scene_features
+        from locus.features.dense import scene_features
         from locus.model import load, this_device
         from locus.scenes import load_scene
+        from locus.scenes.collection import find_scenes
         from locus.tasks.patch_labels import class_targets, labelled_patches, merged, object_targets
-        from locus.tasks.segmentation import fit_probe
-        from locus.training.places import find_scenes
+        from locus.tasks.probe import fit_probe
 
         loaded = [load_scene(path) for path in find_scenes(self.scenes)]
         if not loaded:
@@ -103,12 +103,12 @@ class PredictLabels:
     writes landmarks.ply and landmarks.png, coloured by class, and landmarks.json."""
 
     def run(self) -> int:
-        from locus.dense import scene_features
+        from locus.features.dense import scene_features
         from locus.landmarks import LandmarkMap
         from locus.model import load, this_device
         from locus.tasks.label_files import truths_of, write_classes, write_labels
         from locus.tasks.landmark_labels import write_landmarks
-        from locus.tasks.segmentation import Probe
+        from locus.tasks.probe import Probe
         from locus.tasks.views import only_scene, scene_views, views
 
         probe = Probe.load(self.probe)

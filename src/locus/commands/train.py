@@ -36,7 +36,7 @@ def train_from(preset: str) -> Callable[..., int]:
             preset: The settings to start from: the best tried so far, or the paper's, or the authors' code's.
             cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
         """
-        from locus.ranks import share
+        from locus.features.ranks import share
         from locus.training import train as train_model
 
         summary = train_model(scenes, out, settings, val=val, cache=cache, progress=True)

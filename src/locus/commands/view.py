@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.commands.scenes import SceneOptions
-from locus.shipped import DEFAULT
+from locus.model.shipped import DEFAULT
 
 
 def view(
@@ -37,8 +37,8 @@ def view(
     check_free(host, port)
     from locus.landmarks import LandmarkMap
     from locus.model import load, this_device
-    from locus.viewer.page import Page
-    from locus.viewer.place import Place
+    from locus.viewer.app import Page
+    from locus.viewer.viewed import Place
 
     world = None if map is None else LandmarkMap.load(map)
     place = Place.open(load(model).to(this_device()), scene.load(), world, cache, progress=True)

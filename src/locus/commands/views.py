@@ -11,10 +11,10 @@ from jaxtyping import Float, Float32, UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
+from locus.features.images import NamedImage, is_scene, sources
 from locus.geometry import Camera
-from locus.images import NamedImage, is_scene, sources
 from locus.scenes import Frame, Scene, load_scene
-from locus.scenes.files import read_image
+from locus.scenes.reading import read_image
 
 Intrinsics = tuple[float, float, float, float]
 

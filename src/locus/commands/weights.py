@@ -20,7 +20,7 @@ class ListWeights:
     """Read the stored weights through and compare their checksums; exits with 1 if any are damaged."""
 
     def run(self) -> int:
-        from locus.backbones.weights import available
+        from locus.backbones.sources import available
 
         rows = available(self.check)
         table = Table("name", "where", "MB", "licence", "source", box=None, padding=(0, 2, 0, 0))
@@ -40,7 +40,7 @@ class FetchWeights:
     """Names that `locus weights list` shows, or Hugging Face ids (owner/name)."""
 
     def run(self) -> int:
-        from locus.backbones.weights import fetch
+        from locus.backbones.sources import fetch
 
         if not self.names:
             raise LocusError("name the weights to fetch; `locus weights list` shows the known ones")
@@ -60,7 +60,7 @@ class ImportWeights:
     """The weight file. It is read as data: a pickle that would run code is refused."""
 
     def run(self) -> int:
-        from locus.backbones.weights import import_file
+        from locus.backbones.sources import import_file
 
         folder = import_file(self.name, self.file)
         Console(soft_wrap=True).print(f"{escape(self.name)}: {escape(str(folder))}")

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.demo.finding import Answer, Answers, Finding
-from locus.dense import SceneFeatures
 from locus.evaluation.figures import COLOURS, Line, as_svg, line_figure
+from locus.features.dense import SceneFeatures
 
 ABOVE = 1.9  # metres: what hangs higher would hide the rest of a plan
 ARROW = 0.3  # metres

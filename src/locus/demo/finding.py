@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from locus.dense import SceneFeatures
+from locus.features.dense import SceneFeatures
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap
 from locus.landmarks.map import MapError
 from locus.model import LoCUS
-from locus.tasks.localization import localize_features
+from locus.tasks.localize import localize_features
 
 CLOSE = (0.25, 5.0)  # metres and degrees: a good answer
 

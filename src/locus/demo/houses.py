@@ -5,10 +5,10 @@ from pathlib import Path
 
 from locus.demo.plan import Folder
 from locus.errors import LocusError
+from locus.houses import write_houses
+from locus.houses.generation import house_name
 from locus.progress import track
 from locus.scenes import load_scene
-from locus.scenes.houses import write_houses
-from locus.scenes.houses.generation import house_name
 
 
 def make(folder: Path, seeds: range, frames: int, size: tuple[int, int], demo: Folder) -> tuple[list[Path], int]:

@@ -7,12 +7,13 @@ import numpy as np
 from jaxtyping import Bool
 from numpy import ndarray
 
-from locus.dense import SceneFeatures
+from locus.features.dense import SceneFeatures
+from locus.features.viz import colours
 from locus.landmarks import LandmarkMap
 from locus.scenes.patches import patch_centres
-from locus.scenes.pictures import Picture, resized
-from locus.tasks import cosegmentation, pictures
-from locus.viz import colours
+from locus.scenes.scene_pictures import Picture, resized
+from locus.tasks import cosegmentation
+from locus.tasks import region_pictures as pictures
 
 SHARE = 0.1  # of the landmarks on things, the worthiest, of which the one that most frames show is taken
 VIEWS = 11  # on a sheet, beside the query
@@ -55,7 +56,7 @@ def choose(world: LandmarkMap, seen: SceneFeatures) -> Spot:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Views, the likest first, each with the region that is like the spot."""
+    """Views, the most similar first, each with the region that is like the spot."""
 
     picture: Picture
     showing: int

@@ -1,6 +1,6 @@
-"""Correspondence (the protocol of Probe3D, El Banani et al. 2024): does the likest patch lie where the spot is?
+"""Correspondence (the protocol of Probe3D, El Banani et al. 2024): does the most similar patch lie where the spot is?
 
-Every patch of frame a whose point frame b sees is matched to the likest spot of frame b; the match is right if it lies
+Every patch of frame a whose point frame b sees is matched to the most similar spot of frame b; the match is right
 within 5, 10 or 20 pixels of where depth and poses put the point. Pairs are told apart by how much the view turns.
 Features of frame b are blended between patches, or half a patch would be the best one can do. Probe3D keeps the 1000
 matches that are least ambiguous; here there are fewer patches than that, and all are kept.
@@ -21,9 +21,9 @@ from torch import Tensor
 from locus.evaluation.bootstrap import estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Method, Unavailable, on_grid
-from locus.evaluation.place import EvaluationError, Place, at_least
+from locus.evaluation.opened import EvaluationError, Place, at_least
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Table, unavailable
+from locus.evaluation.table import Column, Table, unavailable
 from locus.geometry import invert, pose_error, transform
 from locus.scenes.patches import patch_centres
 from locus.scenes.visibility import FrameGeometry, visible
@@ -82,10 +82,10 @@ class Correspondence:
         rows, columns = place.grid
         seen, target = landings(place, a, b)
         fine = on_grid(features[b : b + 1], (rows * self.refine, columns * self.refine))[0]
-        likest = (features[a].flatten(0, 1)[torch.from_numpy(seen)] @ fine.flatten(0, 1).T).argmax(dim=1)
+        nearest = (features[a].flatten(0, 1)[torch.from_numpy(seen)] @ fine.flatten(0, 1).T).argmax(dim=1)
         camera = place.frame(b).camera
         spots = patch_centres((rows * self.refine, columns * self.refine), camera.width, camera.height).reshape(-1, 2)
-        error = np.linalg.norm(spots[likest.numpy()] - target, axis=1)
+        error = np.linalg.norm(spots[nearest.numpy()] - target, axis=1)
         names = (place.frame(a).name, place.frame(b).name)
         within = [float((error <= pixels).mean()) if len(error) else None for pixels in PIXELS]
         return {"frames": names, "turn": turn, "patches": len(error), "within": within}

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from locus.backbones.weights import locate
+from locus.backbones.sources import locate
 from locus.errors import WeightsError
 from locus.evaluation.matchers import Image, Keypoints, Matcher, nearest_two, pixel_matches
 from locus.evaluation.methods import Competitor
-from locus.evaluation.place import Place
+from locus.evaluation.opened import Place
 from locus.tasks.matching import Matches
 
 SHORTER = 480  # pixels of the shorter side that these networks were trained for

@@ -11,18 +11,18 @@ from jaxtyping import Float, Float32, Int
 from numpy import ndarray
 from torch import Tensor
 
-from locus.dense import SceneFeatures
 from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Competitor, ModelMethod
-from locus.evaluation.place import EvaluationError, Place, at_least
+from locus.evaluation.opened import EvaluationError, Place, at_least
 from locus.evaluation.pose_metrics import median
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Table, unavailable
+from locus.evaluation.table import Column, Table, unavailable
+from locus.features.dense import SceneFeatures
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
-from locus.tasks.localization import localize_features
+from locus.tasks.localize import localize_features
 
 LIMITS = ((0.25, 2.0), (0.5, 5.0), (1.0, 10.0), (5.0, 30.0))
 """Metres and degrees that an answer may be off."""

@@ -17,8 +17,8 @@ from numpy import ndarray
 
 from locus.evaluation.learned_matchers import pretrained
 from locus.evaluation.methods import Competitor
-from locus.evaluation.place import EvaluationError, Place
-from locus.scenes.files import read_labels
+from locus.evaluation.opened import EvaluationError, Place
+from locus.scenes.reading import read_labels
 
 MASK2FORMER = "facebook/mask2former-swin-base-coco-panoptic"
 SIDE = 384  # pixels, of the images that Mask2Former was trained on

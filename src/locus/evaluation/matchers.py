@@ -13,7 +13,7 @@ from torch import Tensor
 
 from locus.evaluation.correspondence import landings
 from locus.evaluation.methods import Competitor, Method
-from locus.evaluation.place import Place
+from locus.evaluation.opened import Place
 from locus.scenes.patches import patch_centres
 from locus.tasks.matching import Matches, Rule, match
 

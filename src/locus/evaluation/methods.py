@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from locus.dense import SceneFeatures, scene_features
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.opened import EvaluationError, Place
+from locus.features.dense import SceneFeatures, scene_features
 from locus.model import LoCUS
 
 Features = Float[Tensor, "frames rows columns c"]
@@ -88,7 +88,7 @@ class ModelMethod(Method):
 
 
 class Truth(Method):
-    """The ceiling: features that are the patch's point in the world, so that the likest are the nearest.
+    """The ceiling: features that are the patch's point in the world, so that the most similar are the nearest.
 
     A point p becomes (εp, √(1 − ε²p²)), on a sphere so large that cosines fall with the distance, in float64.
     """

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from locus.errors import LocusError
-from locus.evaluation.place import EvaluationError, Place
+from locus.evaluation.opened import EvaluationError, Place
+from locus.features.images import IMAGE_SUFFIXES
 from locus.geometry import Camera, invert, rigid
-from locus.images import IMAGE_SUFFIXES
 
 OVERLAP = (0.1, 0.25, 0.5, 1.0)  # pairs that see less of each other are not drawn
 SUPERGLUE = 2 + 2 + 9 + 9 + 16  # name_a name_b rot_a rot_b K_a K_b T_b_from_a

@@ -15,13 +15,13 @@ from locus.evaluation.bootstrap import DRAWS, Estimate, Statistic, estimate, mea
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.matchers import FeatureMatcher, Matcher
 from locus.evaluation.methods import Competitor, Method
+from locus.evaluation.opened import EvaluationError, Place, at_least, open_place
 from locus.evaluation.pairs import OVERLAP, Pair, between, draw_pairs, named_pairs, read_pairs
-from locus.evaluation.place import EvaluationError, Place, at_least, open_place
 from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Table, unavailable
+from locus.evaluation.table import Column, Table, unavailable
 from locus.files import atomic
 from locus.scenes import load_scene
 from locus.tasks.matching import PAPER, Rule

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from locus.evaluation.tables import Row
+from locus.evaluation.table import Row
 
 NOTE = "paper: its own figures on Matterport3D, another data set and protocol; a reference, not a competitor."
 

@@ -7,10 +7,10 @@ from html import escape
 from pathlib import Path
 
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Table, rendered, texts
+from locus.evaluation.table import Table, rendered, texts
 from locus.files import atomic
 from locus.scenes.inspection_page import STYLE, figure
-from locus.scenes.pictures import Picture
+from locus.scenes.scene_pictures import Picture
 
 OWN_STYLE = """
 body { max-width: 1200px; }

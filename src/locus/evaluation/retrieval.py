@@ -6,7 +6,7 @@ ranked against landmarks drawn among them. AP depends on how the list is drawn, 
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,10 @@ from jaxtyping import Int
 from numpy import ndarray
 
 from locus.evaluation.methods import Method, Truth
-from locus.evaluation.place import EvaluationError, Place, at_least
+from locus.evaluation.opened import EvaluationError, Place, at_least
 from locus.evaluation.ranking import VIEWS, Patches, rank
-from locus.objective import RetrievalObjective
-from locus.training.batches import draw_frames, draw_landmarks
-from locus.training.settings import DEFAULT
+from locus.objective import RetrievalObjective, draw_landmarks
+from locus.scenes.drawing import draw_frames
 
 LANDMARK_STEPS = 20  # the distribution of per-landmark AP is told by its quantiles
 
@@ -65,14 +64,13 @@ class Retrieval:
     def drawn(self, place: Place) -> Iterator[tuple[Int[ndarray, " k"], Patches]]:
         """The frames (rows of the place) and patches of each batch."""
         usable = np.flatnonzero(place.known.reshape(len(place), -1).any(axis=1))
-        settings = replace(DEFAULT, radii=self.radii, landmarks=self.landmarks)
         for number in range(self.batches):
             rng = np.random.default_rng([self.seed, zlib.crc32(place.scene.name.encode()), number])
             rows = draw_frames(place.overlap, usable, rng, self.frames)
             positions = torch.from_numpy(place.points[rows].reshape(-1, 3))
             frames = torch.arange(len(rows)).repeat_interleave(place.grid[0] * place.grid[1])
             alone = torch.zeros_like(frames)
-            landmarks = draw_landmarks(positions, alone, frames, settings, rng)
+            landmarks = draw_landmarks(positions, alone, frames, min(self.radii), self.landmarks, rng)
             if len(landmarks):
                 yield rows, Patches(positions, alone, frames, landmarks)
 

@@ -8,13 +8,13 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from locus.evaluation.methods import Chance, Competitor, Method, Truth, Unavailable
-from locus.evaluation.place import Place
+from locus.evaluation.opened import Place
 from locus.evaluation.ranking import Patches
 from locus.evaluation.retrieval import Retrieval
+from locus.features.viz import heat, sheet, span
 from locus.objective import retrieval_sets
 from locus.scenes.patches import patch_centres
-from locus.scenes.pictures import Picture, resized
-from locus.viz import heat, sheet, span
+from locus.scenes.scene_pictures import Picture, resized
 
 WIDTH = 240
 OTHERS = 4

@@ -8,7 +8,7 @@ from locus.evaluation.methods import Chance, Competitor, Method, Truth
 from locus.evaluation.published import NOTE, PLACE_RECOGNITION
 from locus.evaluation.ranking import VIEWS
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.table import Column, Row, Table, unavailable
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 

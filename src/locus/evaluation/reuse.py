@@ -8,7 +8,7 @@ at least 0.5. The smaller κ, the less an embedding must be told from, and the m
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,13 @@ from torch import Tensor
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import Line, line_figure
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.place import EvaluationError, Place, at_least, labelled_rows
+from locus.evaluation.opened import EvaluationError, Place, at_least, labelled_rows
 from locus.evaluation.ranking import Patches
 from locus.evaluation.runner import Outcome
-from locus.evaluation.tables import Column, Table, unavailable
-from locus.objective import average_precision_per_landmark, retrieval_sets
+from locus.evaluation.table import Column, Table, unavailable
+from locus.objective import average_precision_per_landmark, draw_landmarks, retrieval_sets
+from locus.scenes.drawing import draw_frames
 from locus.tasks.patch_labels import class_targets, majority_labels
-from locus.training.batches import draw_frames, draw_landmarks
-from locus.training.settings import DEFAULT
 
 SERVES = 0.5  # an embedding whose AP in a place is at least this serves it
 
@@ -80,8 +79,8 @@ class Reuse:
         positions = torch.from_numpy(place.points[rows].reshape(-1, 3))
         frames = torch.arange(len(rows)).repeat_interleave(place.grid[0] * place.grid[1])
         alone = torch.zeros_like(frames)
-        settings = replace(DEFAULT, radii=(self.radius,), landmarks=self.landmarks)
-        return rows, Patches(positions, alone, frames, draw_landmarks(positions, alone, frames, settings, rng))
+        landmarks = draw_landmarks(positions, alone, frames, self.radius, self.landmarks, rng)
+        return rows, Patches(positions, alone, frames, landmarks)
 
     def _landmarks(self, drawn: Sequence["Drawn"], home: int) -> dict[str, Any]:
         """Of the landmarks of one place: class AP elsewhere, and how many other places each serves, for every κ."""
@@ -178,7 +177,7 @@ def tables(outcome: Outcome) -> list[Table]:
         columns = [Column("class AP, other places"), Column("chance", better="neither")]
         made.append(Table("Reuse: the same class in another place", columns, classes, [told, note]))
     columns = [*(Column(f"κ = {kappa}", 2) for kappa in kappas), Column(f"at home, κ = {kappas[-1]}", 2)]
-    told = f"Of {count - 1} other places, how many an embedding serves: AP ≥ {SERVES} for the spot it is likest."
+    told = f"Of {count - 1} other places, how many an embedding serves: AP ≥ {SERVES} for the most similar spot."
     made.append(Table("Reuse: other places that a landmark's embedding serves", columns, service, [told, note]))
     return made
 

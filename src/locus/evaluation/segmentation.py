@@ -19,11 +19,11 @@ from torch import Tensor
 
 from locus.evaluation.masks import MaskMethod, oracle_names
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.place import EvaluationError, Place, labelled_rows
+from locus.evaluation.opened import EvaluationError, Place, labelled_rows
 from locus.evaluation.segmentation_metrics import group_scores
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches, Targets, majority_labels, object_targets
-from locus.tasks.segmentation import fit_probe
+from locus.tasks.probe import fit_probe
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 
 from locus.evaluation.methods import Competitor, Unavailable
-from locus.evaluation.place import Place
+from locus.evaluation.opened import Place
 from locus.evaluation.segmentation import Segmentation, truth_of
-from locus.scenes.pictures import Picture, resized
-from locus.tasks.pictures import label_colours, label_picture
-from locus.viz import sheet
+from locus.features.viz import sheet
+from locus.scenes.scene_pictures import Picture, resized
+from locus.tasks.region_pictures import label_colours, label_picture
 
 WIDTH = 240
 VIEWS = 4

@@ -8,7 +8,7 @@ from locus.evaluation.published import NOTE, SEGMENTATION, reference_rows
 from locus.evaluation.runner import Outcome
 from locus.evaluation.segmentation import class_name, names_in
 from locus.evaluation.segmentation_metrics import GROUPS
-from locus.evaluation.tables import Column, Row, Table, unavailable
+from locus.evaluation.table import Column, Row, Table, unavailable
 
 MEASURES = ("mAP", "mIoU", "Jaccard")
 MOST = 30  # classes listed one by one

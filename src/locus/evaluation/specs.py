@@ -2,30 +2,25 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-import torch
-
-from locus import backbones, shipped
+from locus import backbones
 from locus.backbones import Backbone
 from locus.errors import LocusError
 from locus.evaluation.learned_matchers import LEARNED
 from locus.evaluation.masks import Mask2Former, MaskPredictions
 from locus.evaluation.matchers import SiftRatio, TrueMatcher
 from locus.evaluation.methods import Chance, Competitor, Method, ModelMethod, Truth, Unavailable
-from locus.evaluation.place import EvaluationError
+from locus.evaluation.opened import EvaluationError
 from locus.evaluation.predictions import PosePredictions
-from locus.heads import start_from_pca
-from locus.model import CONFIG, LoCUS
+from locus.features.reduction import reduced_model
+from locus.model import CONFIG, LoCUS, shipped
 from locus.scenes import Scene
-from locus.training.baselines import sample_rows
-from locus.training.batches import Sampler
-from locus.training.places import environments, find_scenes, open_scenes
-from locus.training.settings import DEFAULT
+from locus.scenes.collection import find_scenes, open_scenes
 
 # The paper's names of its baselines.
 SHORT = {"dino": "dino-vitb8", "dinov2": "dinov2-base", "dinov3": "dinov3-vitb16", "clip": "clip-vitb16"}
@@ -136,12 +131,10 @@ def reduced(backbone: Backbone, reduction: Reduction | None, means: Means) -> Mo
             f"PCA of {named} needs scenes to be fitted to: those trained on, with --fit; or name it {named}+full"
         )
     dimension = min(DIMENSION, backbone.dimension)
-    model = LoCUS(backbone, head="linear", dimension=dimension, resolution=means.resolution)
-    settings = replace(DEFAULT, resolution=means.resolution)
-    places = environments(means.scenes, backbone, settings, means.cache, augment=False, progress=means.progress)
-    rows = sample_rows(model, Sampler(places, settings), torch.device("cpu"))
-    start_from_pca(model.head, rows, whiten=reduction == "whitened")
-    kind = "whitened PCA" if reduction == "whitened" else "PCA"
+    whiten = reduction == "whitened"
+    options = {"whiten": whiten, "cache": means.cache, "progress": means.progress}
+    model = reduced_model(backbone, means.scenes, dimension, means.resolution, **options)
+    kind = "whitened PCA" if whiten else "PCA"
     return ModelMethod(f"{named} {kind}-{dimension}", model, means.cache)
 
 

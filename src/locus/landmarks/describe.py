@@ -127,7 +127,7 @@ def pooled(a: Landmarks, b: Landmarks) -> Landmarks:
 def chance(
     landmarks: Landmarks, patches: Patches, features: Float[ndarray, "n c"], frames: int
 ) -> Float[ndarray, " frames"]:
-    """Of each frame, the mean over its patches of the likeness to the most alike landmark that is elsewhere.
+    """Of each frame, the mean over its patches of the similarity to the most alike landmark that is elsewhere.
 
     0 for a frame none of whose patches has a landmark elsewhere.
     """
@@ -136,8 +136,8 @@ def chance(
     for frame in range(frames):
         own = patches.frame == frame
         apart = cdist(patches.point[own], landmarks.position) > ELSEWHERE * landmarks.radius
-        likeness = np.where(apart, features[own] @ embedding.T, -np.inf)
-        best = likeness.max(axis=1, initial=-np.inf)
+        similarity = np.where(apart, features[own] @ embedding.T, -np.inf)
+        best = similarity.max(axis=1, initial=-np.inf)
         if np.isfinite(best).any():
             means[frame] = best[np.isfinite(best)].mean()
     return means

@@ -12,8 +12,8 @@ from numpy import ndarray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
-from locus.dense import SceneFeatures, scene_features
 from locus.errors import LocusError
+from locus.features.dense import SceneFeatures, scene_features
 from locus.landmarks.arrays import Frames, Landmarks, joined, put, take
 from locus.landmarks.describe import VIEWS, by_frame, chance, choose, observed, pooled
 from locus.landmarks.observations import Patches, patches, within
@@ -23,7 +23,7 @@ from locus.scenes import Scene
 
 if TYPE_CHECKING:
     from locus.geometry import Camera
-    from locus.tasks.localization import Location
+    from locus.tasks.localize import Location
 
 
 class MapError(LocusError):
@@ -198,7 +198,7 @@ class LandmarkMap:
     def search(
         self, features: Float[Tensor, "q c"] | Float32[ndarray, "q c"], k: int = 1, scale: int = 0
     ) -> tuple[Float32[ndarray, "q k"], Int64[ndarray, "q k"]]:
-        """The landmarks of a scale most like each feature: likeness (cosine) and row in the map, best first."""
+        """The landmarks of a scale most like each feature: similarity (cosine) and row in the map, best first."""
         if not 0 <= scale < len(self.radii):
             raise MapError(f"the map has scales 0 to {len(self.radii) - 1}, not {scale}")
         values = features.detach().float().cpu().numpy() if isinstance(features, Tensor) else features
@@ -222,21 +222,21 @@ class LandmarkMap:
         camera: "Camera",
         depth: Float32[ndarray, "height width"] | None = None,
     ) -> "Location":
-        """Where an image was taken; see `locus.tasks.localization.localize`."""
-        from locus.tasks.localization import localize
+        """Where an image was taken; see `locus.tasks.localize.localize`."""
+        from locus.tasks.localize import localize
 
         return localize(self, model, image, camera, depth)
 
     def save(self, folder: str | Path) -> Path:
-        """Write the map to a folder; see `locus.landmarks.files`."""
-        from locus.landmarks.files import save
+        """Write the map to a folder; see `locus.landmarks.map_files`."""
+        from locus.landmarks.map_files import save
 
         return save(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> "LandmarkMap":
         """A map from its folder."""
-        from locus.landmarks.files import load
+        from locus.landmarks.map_files import load
 
         return load(Path(folder))
 

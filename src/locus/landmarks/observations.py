@@ -9,7 +9,7 @@ from numpy import ndarray
 from scipy.sparse import csr_matrix
 from scipy.spatial import KDTree
 
-from locus.dense import SceneFeatures
+from locus.features.dense import SceneFeatures
 from locus.progress import track
 from locus.scenes.patches import patch_centres
 

@@ -34,16 +34,16 @@ class Index:
     def search(
         self, queries: Float32[ndarray, "q c"], k: int = 1
     ) -> tuple[Float32[ndarray, "q k"], Int64[ndarray, "q k"]]:
-        """The likeness (cosine) and the row of the best k for each query, best first; fewer if there are fewer rows."""
+        """Cosine similarity and row of the best k for each query, best first; fewer if there are fewer rows."""
         k = min(k, len(self.rows))
         queries = np.ascontiguousarray(queries, np.float32)
         if self._cells is None:
             return self._compared(queries, k)
-        likeness, found = self._cells.search(queries, k)
+        similarity, found = self._cells.search(queries, k)
         # The cells tried may hold fewer than k rows, for which the index gives -1.
         if len(short := np.flatnonzero((found < 0).any(axis=1))):
-            likeness[short], found[short] = self._compared(queries[short], k)
-        return likeness, found
+            similarity[short], found[short] = self._compared(queries[short], k)
+        return similarity, found
 
     def _compared(
         self, queries: Float32[ndarray, "q c"], k: int

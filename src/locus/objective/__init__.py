@@ -15,6 +15,7 @@ from .embeddings import mean_embeddings
 from .exact import average_precision, average_precision_per_landmark
 from .fused import RetrievalObjective
 from .reference import vectorized_smooth_ap_reference
+from .sampling import draw_landmarks
 from .sets import retrieval_sets
 from .smooth_ap import smooth_ap, vectorized_smooth_ap
 
@@ -23,6 +24,7 @@ __all__ = [
     "RetrievalObjective",
     "average_precision",
     "average_precision_per_landmark",
+    "draw_landmarks",
     "mean_embeddings",
     "retrieval_sets",
     "smooth_ap",

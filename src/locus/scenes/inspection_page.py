@@ -14,7 +14,8 @@ from locus.files import atomic
 from locus.scenes.consistency import NEAR, Carried
 from locus.scenes.inspection import Inspection
 from locus.scenes.patches import patch_points
-from locus.scenes.pictures import (
+from locus.scenes.scene import Frame
+from locus.scenes.scene_pictures import (
     Picture,
     beside,
     carried_picture,
@@ -23,7 +24,6 @@ from locus.scenes.pictures import (
     plan_picture,
     resized,
 )
-from locus.scenes.scene import Frame
 from locus.scenes.visibility import GRID
 
 WIDTH = 300

@@ -19,7 +19,7 @@ from numpy import ndarray
 
 from locus.errors import FrameError, LocusError
 from locus.geometry import OPENGL_FROM_OPENCV, Camera, invert, rigid
-from locus.scenes.files import image_size, read_image
+from locus.scenes.reading import image_size, read_image
 
 # What has no instances one could count; the paper's examples.
 STUFF = ("wall", "floor", "ceiling")

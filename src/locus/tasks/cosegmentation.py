@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Float32
 from numpy import ndarray
 from torch import Tensor
 
-from locus.dense import SceneFeatures
 from locus.errors import LocusError
+from locus.features.dense import SceneFeatures
 
 THRESHOLD = 0.75  # docs/segment.md: how it was measured
 

@@ -18,7 +18,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
-from locus.scenes.files import read_image, read_labels
+from locus.scenes.reading import read_image, read_labels
 from locus.tasks.cosegmentation import enlarged, one_scale
 from locus.tasks.views import View
 
@@ -99,9 +99,9 @@ def find(view: View, instance: Instance, threshold: float = THRESHOLD, scale: in
     and less like anything that lay beside the instance where it was marked.
     """
     features = one_scale(view.features, scale)
-    likeness = features @ instance.prototypes.T  # (rows, columns, p)
-    score = float(likeness.flatten(0, 1).amax(dim=0).mean())
-    similar = enlarged(likeness.amax(dim=-1).numpy(), view.size)
+    similarity = features @ instance.prototypes.T  # (rows, columns, p)
+    score = float(similarity.flatten(0, 1).amax(dim=0).mean())
+    similar = enlarged(similarity.amax(dim=-1).numpy(), view.size)
     own = similar >= threshold
     if len(instance.background):
         own &= similar >= enlarged((features @ instance.background.T).amax(dim=-1).numpy(), view.size)

@@ -8,9 +8,9 @@ from jaxtyping import Int
 from numpy import ndarray
 
 from locus.scenes import Scene
-from locus.tasks import pictures
+from locus.tasks import region_pictures as pictures
 from locus.tasks.patch_labels import class_targets, object_targets, same_names
-from locus.tasks.segmentation import Probe
+from locus.tasks.probe import Probe
 from locus.tasks.views import View
 
 Truth = Callable[[], Int[ndarray, "height width"]]

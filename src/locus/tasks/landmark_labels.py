@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from locus.dense import SceneFeatures
+from locus.features.dense import SceneFeatures
 from locus.files import atomic
 from locus.landmarks import LandmarkMap
 from locus.landmarks.arrays import take
-from locus.landmarks.files import ply
-from locus.tasks import pictures
-from locus.tasks.segmentation import Probe
+from locus.landmarks.map_files import ply
+from locus.tasks import region_pictures as pictures
+from locus.tasks.probe import Probe
 from locus.tasks.voting import probe_votes
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 from numpy import ndarray
 
-from locus.scenes.pictures import beside
+from locus.scenes.scene_pictures import beside
 from locus.tasks.matching import Matches
 
 Picture = UInt8[ndarray, "_ _ 3"]

@@ -14,8 +14,8 @@ from locus.scenes.patches import patch_centres
 STUCK = 3.0  # patches: matches this close to their own image position may come from it and not from what is seen there
 SHORTLIST = 0.1  # share of patches that a coarser scale leaves to the next finer one,
 FEWEST = 9  # but at least these: a patch and those around it
-EQUAL = 1e-5  # likenesses that differ by no more than this are the same: the feature tells nothing
-TILE = 2048  # rows of likenesses held at once
+EQUAL = 1e-5  # similarities that differ by no more than this are the same: the feature tells nothing
+TILE = 2048  # rows of similarities held at once
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Rule:
     top: int | None = None
     """Only this many, the best by score."""
     refine: bool = True
-    """Place matches to a fraction of a patch, by the likeness of the patches around them."""
+    """Place matches to a fraction of a patch, by the similarity of the patches around them."""
 
 
 # Score, two conditions on continuity, top 100 (paper, "Relative pose estimation"). The paper leaves the conditions to a
@@ -146,16 +146,16 @@ def nearest(
         raise LocusError("there is nothing to match with: no keys")
     found, best = [], []
     for tile in queries.split(TILE, dim=1):
-        likeness = tile[0] @ keys[0].T
-        told_apart = likeness.amax(dim=1) - likeness.amin(dim=1) > EQUAL
+        similarity = tile[0] @ keys[0].T
+        told_apart = similarity.amax(dim=1) - similarity.amin(dim=1) > EQUAL
         left_out, left = torch.zeros((1, 1), dtype=torch.bool), count
         for scale in reversed(range(1, len(keys))):
             coarser = (tile[scale] @ keys[scale].T).masked_fill_(left_out, -torch.inf)
             left = min(left, max(FEWEST, round(SHORTLIST * left)))
             left_out = coarser < coarser.topk(left, dim=1).values[:, -1:]
         if len(keys) > 1:
-            likeness.masked_fill_(left_out, -torch.inf)
-        score, index = likeness.max(dim=1)
+            similarity.masked_fill_(left_out, -torch.inf)
+        score, index = similarity.max(dim=1)
         found.append(index)
         best.append(torch.where(told_apart | (count == 1), score, -torch.inf))
     return torch.cat(found).numpy(), torch.cat(best).double().numpy()
@@ -184,7 +184,7 @@ def refined(
 ) -> Float[ndarray, "n 2"]:
     """Where in an image, in pixels, each query is most like the features: the peak near the patch it was matched with.
 
-    Along each axis, the top of the parabola through the likeness at the patch and at its two neighbours; a patch at the
+    Along each axis, the top of the parabola through the similarity at the patch and its two neighbours; a patch at the
     image's edge stays where it is along that axis.
     """
     rows, columns = features.shape[:2]
@@ -193,11 +193,11 @@ def refined(
     offsets = np.zeros((len(patches), 2))
     for axis, (down, right, place, count) in enumerate(((0, 1, column, columns), (1, 0, row, rows))):
         inside = np.flatnonzero((place > 0) & (place < count - 1))
-        likeness = [
+        similarity = [
             (queries[inside] * features[row[inside] + step * down, column[inside] + step * right]).sum(dim=-1).double()
             for step in (-1, 0, 1)
         ]
-        before, here, after = (values.numpy() for values in likeness)
+        before, here, after = (values.numpy() for values in similarity)
         curvature = 2 * here - before - after
         peak = (here >= before) & (here >= after) & (curvature > EQUAL)  # a peak: its top is within half a patch
         offsets[inside[peak], axis] = (after - before)[peak] / (2 * curvature[peak])

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int, Int32, Int64
 from numpy import ndarray
 from torch import Tensor
 
-from locus.dense import SceneFeatures
 from locus.errors import LocusError
+from locus.features.dense import SceneFeatures
 from locus.scenes import Frame, Scene
 from locus.scenes.scene import LabelClass
 from locus.tasks.cosegmentation import one_scale

@@ -9,13 +9,13 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
-from locus.dense import SceneFeatures, scene_features
 from locus.errors import LocusError
-from locus.images import is_scene, sources
+from locus.features.dense import SceneFeatures, scene_features
+from locus.features.images import is_scene, sources
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Scene, load_scene
-from locus.scenes.files import read_image
+from locus.scenes.reading import read_image
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,10 @@ from jaxtyping import Float, Float32, Int64
 from numpy import ndarray
 from scipy.spatial import KDTree
 
-from locus.dense import SceneFeatures
 from locus.errors import LocusError
+from locus.features.dense import SceneFeatures
 from locus.tasks.cosegmentation import one_scale
-from locus.tasks.segmentation import Probe
+from locus.tasks.probe import Probe
 
 PLACES_AT_ONCE = 4096
 

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from locus.model import LoCUS
-from locus.pca import principal_components
+from locus.model.pca import principal_components
 from locus.training.batches import Sampler
 from locus.training.validation import Features
 

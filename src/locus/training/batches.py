@@ -13,14 +13,11 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.backbones import Backbone
-from locus.cache import CachedScene
-from locus.objective.sets import squared_distances
+from locus.features.cache import CachedScene
+from locus.objective import draw_landmarks
+from locus.scenes.drawing import draw_frames
 from locus.training.live import LiveScene
 from locus.training.settings import Settings
-
-MIN_OVERLAP = 0.05  # a frame that sees less of the seed frame than this is not drawn with it
-CANDIDATES = 2  # landmarks drawn for each one wanted: some are seen once only
-
 
 # What a frame is to a batch: its tokens, or the pixels that they are still to be made from.
 Sequences = Float[Tensor, "b tokens d"] | UInt8[Tensor, "b 3 h w"]
@@ -80,18 +77,6 @@ class Environment:
         return torch.from_numpy(tokens).float(), np.stack([scene.points[frame] for scene, frame in chosen])
 
 
-def draw_frames(
-    overlap: Float32[ndarray, "frames frames"], usable: Int[ndarray, " k"], rng: np.random.Generator, count: int
-) -> Int[ndarray, " drawn"]:
-    """A random one of the usable frames, and others by their overlap with it."""
-    seed = rng.choice(usable)
-    shared = (overlap[seed, usable] + overlap[usable, seed]) / 2
-    shared = np.where((shared >= MIN_OVERLAP) & (usable != seed), shared, 0)
-    others = min(count - 1, int((shared > 0).sum()))
-    drawn = rng.choice(usable, others, replace=False, p=shared / shared.sum()) if others else []
-    return np.concatenate([[seed], drawn]).astype(np.int64)
-
-
 @dataclass(frozen=True)
 class Batch:
     """Patches of several frames, frame by frame, those of one grid together."""
@@ -142,46 +127,10 @@ def assemble(
         frames.append(torch.arange(count, count + len(points)).repeat_interleave(rows * columns))
         count += len(points)
     place, environment_of, frame_of = torch.cat(positions), torch.cat(environments), torch.cat(frames)
-    landmarks = draw_landmarks(place, environment_of, frame_of, settings, rng)
+    landmarks = draw_landmarks(
+        place, environment_of, frame_of, min(settings.radii), settings.landmarks, rng, settings.sampling
+    )
     return Batch(sequences, place, environment_of, frame_of, landmarks)
-
-
-def draw_landmarks(
-    positions: Float[Tensor, "n 3"],
-    environments: Int[Tensor, " n"],
-    frames: Int[Tensor, " n"],
-    settings: Settings,
-    rng: np.random.Generator,
-) -> Int[Tensor, " m"]:
-    """Patches that serve as landmarks: each is seen in another frame too, within the smallest radius.
-
-    Uniformly over all patches (paper, "Sampling positions"); or uniformly in the visible volume, where a landmark is
-    the patch nearest to the point drawn, if that lies within the radius: most points are in the empty air.
-    """
-    known = torch.isfinite(positions).all(dim=1).nonzero()[:, 0].numpy()
-    if not len(known):
-        return torch.zeros(0, dtype=torch.int64)
-    radius = min(settings.radii)
-    wanted = CANDIDATES * settings.landmarks
-    if settings.sampling == "patches":
-        candidates = rng.choice(known, min(wanted, len(known)), replace=False)
-    else:
-        candidates = _near_points_in_space(positions[known].numpy(), known, wanted, radius, rng)
-    chosen = torch.from_numpy(candidates)
-    squared = squared_distances(positions.T, positions[chosen].T.contiguous())
-    apart = (frames[:, None] != frames[chosen]) & (environments[:, None] == environments[chosen])
-    seen_again = ((squared <= radius**2) & apart).any(dim=0)
-    return chosen[seen_again][: settings.landmarks]
-
-
-def _near_points_in_space(
-    points: Float[ndarray, "n 3"], patches: Int[ndarray, " n"], count: int, radius: float, rng: np.random.Generator
-) -> Int[ndarray, " m"]:
-    from scipy.spatial import KDTree
-
-    drawn = rng.uniform(points.min(axis=0), points.max(axis=0), (count, 3))
-    distance, nearest = KDTree(points).query(drawn, distance_upper_bound=radius)
-    return rng.permutation(np.unique(patches[nearest[np.isfinite(distance)]]))  # in no order: the first are taken
 
 
 class Sampler:

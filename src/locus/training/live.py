@@ -11,12 +11,12 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.backbones import Backbone
-from locus.cache import first_camera
 from locus.errors import LocusError
+from locus.features.cache import first_camera
+from locus.features.views import view
 from locus.progress import track
 from locus.scenes import Frame, Scene
 from locus.scenes.visibility import FrameGeometry, each_frame, overlap_of
-from locus.views import view
 
 READERS = 4  # threads; a batch is read while the one before is learned from
 

@@ -15,8 +15,8 @@ from jaxtyping import Float
 from safetensors import SafetensorError
 from torch import Tensor
 
-from locus.heads import start_from_pca
 from locus.model import LoCUS
+from locus.model.heads import start_from_pca
 from locus.objective import ObjectiveError, RetrievalObjective
 from locus.training.baselines import pca_features, sample_rows
 from locus.training.batches import Batch, Environment, Sampler

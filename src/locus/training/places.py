@@ -1,6 +1,5 @@
 """Scenes as places to train on: paths, globs and list files in; environments, cached or live, out."""
 
-import glob
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,43 +8,14 @@ from jaxtyping import Bool, Float32
 from numpy import ndarray
 
 from locus.backbones import Backbone
-from locus.cache import CachedScene, cache_bytes, cache_scene, is_cached
-from locus.scenes import Scene, load_scene
+from locus.features.cache import CachedScene, cache_bytes, cache_scene, is_cached
+from locus.scenes import Scene
 from locus.training.batches import Environment, Side
 from locus.training.live import LiveScene, look_at
 from locus.training.settings import Settings, TrainingError
 
 HELD_OUT = 0.25  # share of a single scene's patches kept for validation
 FEWEST = 4  # frames that must see either part of it
-
-
-def find_scenes(given: Sequence[str | Path]) -> list[Path]:
-    """Folders of scenes: paths as they are, globs expanded, and the lines of `.txt` lists, relative to the list."""
-    found: list[Path] = []
-    for each in given:
-        path = Path(each)
-        if path.suffix == ".txt" and path.is_file():
-            lines = [line.strip() for line in path.read_text().splitlines()]
-            found += [path.parent / line for line in lines if line and not line.startswith("#")]
-        elif path.exists():
-            found.append(path)
-        else:
-            matches = sorted(glob.glob(str(each)))  # noqa: PTH207  a pattern may be absolute
-            if not matches:
-                raise TrainingError(f"{each} is no scene, no list of scenes, and matches nothing")
-            found += [Path(match) for match in matches if Path(match).is_dir()]
-    return list(dict.fromkeys(found))
-
-
-def open_scenes(paths: Sequence[Path]) -> list[Scene]:
-    """Scenes under their environments' names; two of one name would be taken for one place."""
-    scenes = [load_scene(path) for path in paths]
-    names: dict[str, Path | None] = {}
-    for scene in scenes:
-        if scene.name in names:
-            raise TrainingError(f"{names[scene.name]} and {scene.folder} have the same name; rename one")
-        names[scene.name] = scene.folder
-    return scenes
 
 
 def environments(

@@ -12,13 +12,14 @@ import torch
 from tensorboardX import SummaryWriter
 
 from locus import backbones
-from locus.cache import check_room, scene_fingerprint
+from locus.features.cache import check_room, scene_fingerprint
 from locus.model import LoCUS, this_device
+from locus.scenes.collection import find_scenes, open_scenes
 from locus.training.batches import Environment
 from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
-from locus.training.curves import draw_curves
+from locus.training.curve_picture import draw_curves
 from locus.training.loop import Trainer
-from locus.training.places import environments, estimate, find_scenes, open_scenes, split_by_space
+from locus.training.places import environments, estimate, split_by_space
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
 from locus.training.watch import Watcher

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from locus.errors import LocusError
-from locus.heads import HeadKind
+from locus.model.heads import HeadKind
 
 
 class TrainingError(LocusError):

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float, Float32, Int, Int32, UInt8
 from numpy import ndarray
 
-from locus.dense import SceneFeatures
 from locus.errors import LocusError
+from locus.features.dense import SceneFeatures
 from locus.geometry import transform
 from locus.progress import track
 

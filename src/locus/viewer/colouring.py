@@ -7,11 +7,11 @@ import torch
 from jaxtyping import UInt8
 from numpy import ndarray
 
-from locus import viz
-from locus.scenes.pictures import colours as ramp
+from locus.features import viz
 from locus.scenes.scene import LabelClass, class_kind
-from locus.tasks.pictures import label_colours
-from locus.viewer.place import Place
+from locus.scenes.scene_pictures import colours as ramp
+from locus.tasks.region_pictures import label_colours
+from locus.viewer.viewed import Place
 
 LandmarkColours = Literal["score", "features", "class"]
 UNLABELLED = np.array([150, 150, 150], np.uint8)

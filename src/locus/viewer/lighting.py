@@ -18,7 +18,7 @@ class Lit:
     masks: Bool[ndarray, "frames h w"]
     """Of each view's small image."""
     scores: Float32[ndarray, " frames"]
-    """The likeness of the patch most like the query, in each view."""
+    """The similarity of the patch most like the query, in each view."""
     points: Bool[ndarray, " n"]
     """Of the cloud."""
     landmarks: Bool[ndarray, " m"]
@@ -29,7 +29,7 @@ class Lit:
         return np.array([mask.any() for mask in self.masks])
 
     def best(self, count: int) -> list[int]:
-        """Rows of the views that show it, the likest first."""
+        """Rows of the views that show it, the most similar first."""
         order = np.argsort(-self.scores, kind="stable")
         return [int(row) for row in order if self.views[row]][:count]
 
@@ -42,7 +42,7 @@ def light(
     landmarks: Float32[ndarray, "m c"],
     threshold: float,
 ) -> Lit:
-    """Everything whose likeness (cosine) to a unit-length query reaches the threshold.
+    """Everything whose similarity (cosine) to a unit-length query reaches the threshold.
 
     A point of the cloud is lit where the pixel it came from is, so that 3D and views say the same.
 
@@ -54,8 +54,8 @@ def light(
         landmarks: Their embeddings.
         threshold: A cosine.
     """
-    likeness = similarity(query, features)
-    masks = np.stack([enlarged(of_view, size) for of_view in likeness]) >= threshold
+    similar = similarity(query, features)
+    masks = np.stack([enlarged(of_view, size) for of_view in similar]) >= threshold
     points = masks.reshape(len(masks), -1)[cloud.frame, cloud.pixel]
     known = landmarks @ query.float().numpy() >= threshold
-    return Lit(masks, likeness.max(axis=(1, 2)), points, known)
+    return Lit(masks, similar.max(axis=(1, 2)), points, known)

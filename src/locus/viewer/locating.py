@@ -11,10 +11,10 @@ from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.geometry import Camera, pose_error
-from locus.scenes.files import read_image
-from locus.tasks.localization import Location, localize, localize_features
+from locus.scenes.reading import read_image
+from locus.tasks.localize import Location, localize, localize_features
 from locus.viewer.picking import Screen
-from locus.viewer.place import Place
+from locus.viewer.viewed import Place
 
 
 @dataclass(frozen=True, eq=False)

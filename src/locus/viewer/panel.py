@@ -8,9 +8,9 @@ from jaxtyping import Int32
 from numpy import ndarray
 
 from locus.tasks.cosegmentation import THRESHOLD
+from locus.viewer.canvas import Stage
 from locus.viewer.colouring import class_colours
-from locus.viewer.place import Place
-from locus.viewer.stage import Stage
+from locus.viewer.viewed import Place
 
 FEW = 150  # landmarks shown at first
 ABOVE = 0.3  # metres over the cameras where the cloud is cut, so that one looks into rooms
@@ -29,7 +29,12 @@ class Panel:
             gui.add_html(paragraph(f"Warning: {place.warning}"))
         self.status = gui.add_html(paragraph(HELP))
         self.threshold = gui.add_slider(
-            "likeness", min=0.0, max=1.0, step=0.01, initial_value=THRESHOLD, hint="How like (cosine) what lights up is"
+            "similarity",
+            min=0.0,
+            max=1.0,
+            step=0.01,
+            initial_value=THRESHOLD,
+            hint="Cosine, at least, of what lights up",
         )
         self.sheet = gui.add_image(np.full((4, 4, 3), 255, np.uint8), visible=False, jpeg_quality=80)
         self.through = gui.add_button("Look through this camera", visible=False)

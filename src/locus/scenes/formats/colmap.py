@@ -15,8 +15,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.files import MAX_PIXELS, frame_name, path_inside, read_depth, read_image
 from locus.scenes.lens import Lens
+from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside, read_depth, read_image
 from locus.scenes.scene import Convention, FileSource, Scene
 
 STEREO = ".geometric.bin"

@@ -16,8 +16,8 @@ from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import Camera, rigid
-from locus.scenes.files import names_file, path_inside, read_depth
 from locus.scenes.formats.matterport_labels import labelled_mesh, read_house
+from locus.scenes.reading import names_file, path_inside, read_depth
 from locus.scenes.scene import Convention, FileSource, Scene
 
 CONVENTION = Convention(axes="opengl", depth_scale=4000.0)

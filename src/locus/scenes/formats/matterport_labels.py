@@ -12,6 +12,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
+from locus.scenes.rays import Tracer, mesh_library
 from locus.scenes.scene import LabelClass, class_kind
 
 UNLABELLED = ("void", "unlabeled", "remove")
@@ -78,10 +79,7 @@ class LabelledMesh:
     """The segmented mesh of a house, ready for rays."""
 
     def __init__(self, house_file: Path) -> None:
-        import trimesh  # heavy imports that only labels need
-
-        from locus.scenes.render.tracer import Tracer
-
+        trimesh = mesh_library("labels of Matterport3D")
         house = read_house(house_file)
         own = house_file.with_suffix(".ply")
         regions = sorted(house_file.parent.parent.glob("region_segmentations/region*.ply"))

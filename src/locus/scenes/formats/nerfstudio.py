@@ -16,8 +16,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.files import frame_name, names_file, path_inside, read_depth, read_image, read_json, read_labels
 from locus.scenes.lens import Lens
+from locus.scenes.reading import frame_name, names_file, path_inside, read_depth, read_image, read_json, read_labels
 from locus.scenes.scene import Convention, FileSource, LabelClass, Scene
 
 FILE = "transforms.json"

@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import Camera
-from locus.scenes.files import read_depth, read_json, read_numbers
+from locus.scenes.reading import read_depth, read_json, read_numbers
 from locus.scenes.scene import Convention, FileSource, Scene
 
 

@@ -16,8 +16,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.files import read_depth, read_labels, read_matrix
 from locus.scenes.formats.intrinsics import camera_from_opencv
+from locus.scenes.reading import read_depth, read_labels, read_matrix
 from locus.scenes.scene import FileSource, LabelClass, Scene, class_kind
 
 TABLE = "scannetv2-labels.combined.tsv"

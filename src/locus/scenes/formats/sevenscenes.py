@@ -12,8 +12,8 @@ from jaxtyping import Float, Num
 from numpy import ndarray
 
 from locus.geometry import Camera
-from locus.scenes.files import read_depth, read_matrix
 from locus.scenes.formats.intrinsics import camera_from_opencv
+from locus.scenes.reading import read_depth, read_matrix
 from locus.scenes.scene import FileSource, Scene
 
 OFFICIAL = Camera(640, 480, 585.0, 585.0, 320.0, 240.0)

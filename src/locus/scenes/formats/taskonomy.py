@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError
 from locus.geometry import Camera
-from locus.scenes.files import read_depth, read_json
+from locus.scenes.reading import read_depth, read_json
 from locus.scenes.scene import Convention, FileSource, Scene
 
 DEPTH_FOLDERS = ("depth_zbuffer", "depth")

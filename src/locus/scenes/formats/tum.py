@@ -16,9 +16,9 @@ from scipy.spatial.transform import Rotation
 
 from locus.errors import SceneError
 from locus.geometry import Camera
-from locus.scenes.files import frame_name, names_file, path_inside, read_depth, read_image, read_numbers
 from locus.scenes.formats.intrinsics import camera_from_opencv
 from locus.scenes.lens import Lens
+from locus.scenes.reading import frame_name, names_file, path_inside, read_depth, read_image, read_numbers
 from locus.scenes.scene import Convention, FileSource, Scene
 
 # fx fy cx cy k1 k2 p1 p2 k3 of the benchmark's colour cameras, for 640×480, from its documentation.

@@ -1,0 +1,187 @@
+"""Where a frozen network's weights come from: a folder, LoCUS's own store, the Hugging Face cache, its hub."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+from locus.backbones import focus
+from locus.backbones.conversion import convert
+from locus.backbones.store import WEIGHTS, discard, sha256, source, store, store_folder, stored, verify
+from locus.backbones.variants import VARIANTS
+from locus.errors import WeightsError
+
+FILES = ["config.json", "preprocessor_config.json", "*.safetensors", "*.safetensors.index.json"]
+PICKLED = "pytorch_model.bin"
+
+
+class Located(NamedTuple):
+    """Weights on this machine."""
+
+    name: str
+    """What they are; not always what was asked for."""
+    folder: Path
+    """A folder in transformers' layout: config.json, and model.safetensors or the like."""
+
+
+class Availability(NamedTuple):
+    """One row of `locus weights list`."""
+
+    name: str
+    where: str
+    """store, Hugging Face cache, not here, or damaged."""
+    megabytes: float | None
+    licence: str
+    note: str
+
+
+def locate(name: str | Path) -> Located:
+    """The weights of a network, downloaded if they are not here yet.
+
+    Args:
+        name: A name of `VARIANTS`, a Hugging Face id (owner/name), or a folder in transformers' layout.
+    """
+    if (Path(name) / "config.json").is_file():
+        return Located(str(name), Path(name))
+    known = _known(str(name))
+    if known == focus.NAME:
+        return Located(known, stored(known) or focus.fetch_focus())
+    if known and (folder := stored(known)):
+        return Located(known, folder)
+    hub = VARIANTS[known].hub if known else str(name)
+    if hub is None or hub.count("/") != 1 or (known is None and (isinstance(name, Path) or Path(name).exists())):
+        raise WeightsError(
+            f"{name} is no network known by name (`locus weights list` shows them), no Hugging Face id (owner/name), "
+            "and no folder with a config.json"
+        )
+    try:
+        return Located(known or hub, cached(hub) or _download(hub))
+    except WeightsError as reason:
+        if known != "dinov2-small":
+            raise WeightsError(f"{reason}; {_advice(known)}") from None
+        return _instead(reason)
+
+
+def fetch(name: str) -> Located:
+    """Like `locate`, and repairs damaged weights in the store by downloading them again."""
+    known = _known(name)
+    if known and (store_folder() / known).is_dir() and not verify(known):
+        discard(known)
+    return locate(name)
+
+
+def import_file(name: str, path: Path) -> Path:
+    """Convert a weight file and keep it in the store under a known name; gives its folder there."""
+    known = _known(name)
+    if known is None:
+        raise WeightsError(f"{name} is no network known by name; known are {', '.join(VARIANTS)}")
+    note = (
+        {"what": f"{known}, imported", "from": str(path.resolve()), "file sha256": sha256(path)}
+        if path.is_file()
+        else {}
+    )
+    return store(known, convert(path, known), note)
+
+
+def available(check: bool = False) -> list[Availability]:
+    """What is on this machine, of all networks known by name.
+
+    Args:
+        check: Read the stored weights through and compare their checksums.
+    """
+    return [_availability(name, check) for name in VARIANTS]
+
+
+def cached(hub: str) -> Path | None:
+    """The Hugging Face cache's folder of a network, None if it is not there whole."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(hub, local_files_only=True))
+    except (OSError, ValueError):
+        return None
+    return folder if _whole(folder) else None
+
+
+def _availability(name: str, check: bool) -> Availability:
+    variant = VARIANTS[name]
+    try:
+        if folder := stored(name):
+            where = "store" if not check or verify(name) else "damaged"
+            return Availability(name, where, _megabytes(folder), variant.licence, source(folder).get("what", ""))
+    except WeightsError:
+        return Availability(name, "damaged", None, variant.licence, "")
+    if variant.hub and (folder := cached(variant.hub)):
+        return Availability(name, "Hugging Face cache", _megabytes(folder), variant.licence, variant.hub)
+    return Availability(name, "not here", None, variant.licence, variant.hub or focus.WHEEL)
+
+
+def _known(name: str) -> str | None:
+    """The name LoCUS has for a network, also of its Hugging Face id."""
+    return name if name in VARIANTS else next((own for own in VARIANTS if VARIANTS[own].hub == name), None)
+
+
+def _download(hub: str) -> Path:
+    """From the hub into its own cache, with its own progress bar."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import GatedRepoError, HFValidationError, OfflineModeIsEnabled, RepositoryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(hub, allow_patterns=FILES, etag_timeout=5))
+        if not _whole(folder):
+            folder = Path(snapshot_download(hub, allow_patterns=[*FILES, PICKLED], etag_timeout=5))
+    except GatedRepoError:
+        page = f"https://huggingface.co/{hub}"
+        raise WeightsError(
+            f"{hub} asks you to accept its licence: do so on {page}, then `hf auth login`, and try again"
+        ) from None
+    except (RepositoryNotFoundError, HFValidationError):
+        raise WeightsError(f"the Hugging Face hub has no {hub}") from None
+    except OfflineModeIsEnabled:
+        raise WeightsError(f"{hub} is not in the Hugging Face cache, and HF_HUB_OFFLINE is set") from None
+    except OSError as error:
+        reason = str(error).splitlines()[0].removeprefix("Got: ")
+        raise WeightsError(
+            f"{hub} is not in the Hugging Face cache, and the hub could not be reached ({reason})"
+        ) from None
+    if not _whole(folder):
+        raise WeightsError(f"{hub} holds no weights that LoCUS can read (safetensors, or {PICKLED})")
+    return folder
+
+
+def _whole(folder: Path) -> bool:
+    """Whether a snapshot has all of its files: an interrupted download leaves some out."""
+    if not (folder / "config.json").is_file():
+        return False
+    index = folder / f"{WEIGHTS}.index.json"
+    if index.is_file():
+        return all((folder / shard).is_file() for shard in json.loads(index.read_text())["weight_map"].values())
+    return (folder / WEIGHTS).is_file() or (folder / PICKLED).is_file()
+
+
+def _instead(reason: WeightsError) -> Located:
+    """The weights taken in place of dinov2-small, with a warning that says so."""
+    try:
+        located = Located(focus.NAME, stored(focus.NAME) or focus.fetch_focus())
+    except WeightsError as other:
+        raise WeightsError(f"{reason}; instead of it, {other}; {_advice('dinov2-small')}") from None
+    warnings.warn(
+        f"{reason}; taking {focus.NAME} instead, a DINOv2 ViT-S/14 trained further for saliency: "
+        "good up to block 9, but not the published weights",
+        stacklevel=3,
+    )
+    return located
+
+
+def _advice(known: str | None) -> str:
+    if known is None:
+        return "where another machine has it, copy its folder here and name that, or set HF_HOME to a cache that has it"
+    return (
+        f"bring the weight file from elsewhere with `locus weights import {known} FILE`, set HF_HOME to a cache "
+        f"that has it, or take {focus.NAME} or classic"
+    )
+
+
+def _megabytes(folder: Path) -> float:
+    files = [*folder.glob("*.safetensors")] or [folder / PICKLED]
+    return sum(file.stat().st_size for file in files) / 1e6

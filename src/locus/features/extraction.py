@@ -1,0 +1,218 @@
+"""`locus.extract`: images in, one feature file out. Stopped at any moment, it goes on where it was when run again."""
+
+import os
+import warnings
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from jaxtyping import Float16, UInt8
+from numpy import ndarray
+from torch import Tensor
+
+from locus.errors import LocusError
+from locus.features.feature_file import FeatureFile, Header, Layout, finished
+from locus.features.images import Input, NamedImage, sources
+from locus.features.ranks import alone, digest, merge, rank_file, rank_files, share
+from locus.model import LoCUS
+from locus.model.int8 import quantized
+from locus.progress import track
+
+BATCH = {"cpu": 4, "cuda": 32}
+
+
+@dataclass
+class Summary:
+    """What a run did."""
+
+    path: Path
+    """The file the features are in."""
+    written: int = 0
+    present: int = 0
+    """Images that an earlier run had finished."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Images that could not be read, each with the reason."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An image as the model takes it."""
+
+    name: str
+    state: str
+    pixels: UInt8[Tensor, "3 h w"]
+    image_size: tuple[int, int]
+
+
+def extract(
+    inputs: Input | Iterable[Input],
+    out: str | os.PathLike[str],
+    model: LoCUS,
+    *,
+    layout: Layout = "dense",
+    scale: int = 0,
+    batch: int | None = None,
+    workers: int = 2,
+    int8: bool = False,
+    every: int = 1,
+    progress: bool = False,
+) -> Summary:
+    """Write the features of images to the HDF5 file `out` (its layouts: `locus.features.feature_file`).
+
+    Images that are in the file are not done again. One that cannot be read is left out, with a warning. Under torchrun
+    each process takes its share of the images and a file of its own (`out.rank0.h5`); the last one puts them together.
+
+    Args:
+        inputs: Image files, folders, patterns, videos, scenes; see `locus.features.images`.
+        out: The file. It may exist, if it holds features of the same model.
+        model: On the device where it is to run.
+        layout: `dense`, all scales as maps, or `hloc`, one scale as hloc's keypoints and descriptors.
+        scale: The scale, counted from 0, that goes into hloc's layout.
+        batch: How many images of one size are run together. By default 4 on a CPU and 32 on a GPU.
+        workers: Threads that read and resize images ahead.
+        int8: Run the backbone's linear layers in 8 bits: faster on a CPU, features nearly the same.
+        every: Of videos, take every so-many-th frame.
+        progress: Show a bar.
+    """
+    out, rank, world = Path(out), *share()
+    if not 0 <= scale < len(model.radii):
+        radii = ", ".join(f"{i}: {radius:g} m" for i, radius in enumerate(model.radii))
+        raise LocusError(f"{model.name} has no scale {scale}; its scales are {radii}")
+    if (batch is not None and batch < 1) or workers < 1:
+        raise LocusError(f"batch and workers must be positive, not {batch} and {workers}")
+    images = sources(inputs, every)
+    fingerprint = model.fingerprint + ("-int8" if int8 else "")
+    header = Header(model.name, fingerprint, model.radii, layout, scale if layout == "hloc" else 0)
+    mine = images[rank::world]
+    if world == 1:
+        with FeatureFile(out, header) as file:
+            for leftover in rank_files(out):
+                file.absorb(leftover)
+            summary = _run(mine, file, {}, model, batch, workers, int8, progress)
+            if not file.states:
+                out.unlink()
+                _complain(summary)
+        return summary
+    with alone(out.parent):  # opening a file that was left by a killed process changes it
+        elsewhere = finished(out, header)
+    with FeatureFile(rank_file(out, rank), header) as file:
+        summary = _run(mine, file, elsewhere, model, batch, workers, int8, progress and rank == 0)
+        names = [image.name for image in images]
+        file.mark_complete(digest(names))
+    if merge(out, header, world, digest(names)):
+        summary.path = out
+        if not finished(out, header):
+            out.unlink()
+            _complain(summary)
+    return summary
+
+
+def _run(
+    images: Sequence[NamedImage],
+    file: FeatureFile,
+    elsewhere: Mapping[str, str],
+    model: LoCUS,
+    batch: int | None,
+    workers: int,
+    int8: bool,
+    progress: bool,
+) -> Summary:
+    done = {**elsewhere, **file.states}
+    todo = [image for image in images if done.get(image.name) != image.state]
+    if changed := [image.name for image in todo if image.name in done]:
+        warnings.warn(
+            f"{len(changed)} images changed since they were done, {changed[0]} first; done again", stacklevel=3
+        )
+    summary = Summary(file.path, present=len(images) - len(todo))
+    if not todo:
+        return summary
+    device = next(model.buffers()).device
+    batch = batch or BATCH.get(device.type, BATCH["cuda"])
+    network = quantized(model) if int8 else model
+    ready = prefetched(todo, model, workers, ahead=2 * batch)
+    # Writing has a thread of its own: the disk is slow, and the many small pieces that HDF5 keeps in memory would lie
+    # between the network's large ones, so that memory falls apart and grows by a megabyte an image.
+    with ThreadPoolExecutor(1, thread_name_prefix="locus-writer") as writer:
+        writing: Future[None] | None = None
+        for group in batches(_readable(track(ready, "extracting", len(todo), progress), summary), batch):
+            features = _features(network, group, device)
+            if writing is not None:
+                writing.result()
+            writing = writer.submit(_store, file, group, features)
+            summary.written += len(group)
+        if writing is not None:
+            writing.result()
+    return summary
+
+
+def _store(
+    file: FeatureFile, group: Sequence[Prepared], features: Float16[ndarray, "b scales rows columns dimension"]
+) -> None:
+    for item, own in zip(group, features, strict=True):
+        file.write(item.name, own, item.image_size, item.state)
+    file.commit()
+
+
+def prefetched(
+    images: Iterable[NamedImage], model: LoCUS, workers: int, ahead: int
+) -> Generator[Prepared | tuple[str, LocusError], None, None]:
+    """The images in order, read and resized by threads, never more than `ahead` of them waiting."""
+
+    def prepare(image: NamedImage) -> Prepared | tuple[str, LocusError]:
+        try:
+            pixels = image.read()
+            return Prepared(image.name, image.state, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
+        except LocusError as error:
+            return image.name, error
+
+    waiting: deque[Future[Prepared | tuple[str, LocusError]]] = deque()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="locus-images")
+    try:
+        for image in images:
+            waiting.append(pool.submit(prepare, image))
+            if len(waiting) == ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _readable(items: Iterable[Prepared | tuple[str, LocusError]], summary: Summary) -> Iterator[Prepared]:
+    for item in items:
+        if isinstance(item, Prepared):
+            yield item
+        else:
+            name, error = item
+            summary.skipped[name] = str(error)
+            warnings.warn(f"{name} is left out: {error}", stacklevel=4)
+
+
+def batches(items: Iterable[Prepared], size: int) -> Iterator[list[Prepared]]:
+    """Neighbours of one size, at most so many together."""
+    group: list[Prepared] = []
+    for item in items:
+        if group and (len(group) == size or item.pixels.shape != group[0].pixels.shape):
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group
+
+
+@torch.inference_mode()
+def _features(
+    network: LoCUS, group: Sequence[Prepared], device: torch.device
+) -> Float16[ndarray, "b scales rows columns dimension"]:
+    images = torch.stack([item.pixels for item in group]).to(device)
+    with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+        features = network(images)
+    return features.transpose(0, 1).half().cpu().numpy()
+
+
+def _complain(summary: Summary) -> None:
+    name, reason = next(iter(summary.skipped.items()))
+    raise LocusError(f"none of the {len(summary.skipped)} images could be read; {name}: {reason}")

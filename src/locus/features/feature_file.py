@@ -1,0 +1,213 @@
+"""Feature files: HDF5, one group per image, by the image's name; a `/` in a name makes nested groups, as in hloc.
+
+The dense layout has in each group `features` (scales, rows, columns, dimension) as float16, with the attributes
+`image_size` (width, height) and `grid` (rows, columns). The other layout is that of hloc's local features, one scale:
+
+    keypoints     (patches, 2)          float32, x and y of the patches' centres in the original image
+    descriptors   (dimension, patches)  float16
+    scores        (patches,)            float16, all 1: every patch counts
+    image_size    (2,)                  width, height
+
+hloc puts the centre of the top-left pixel at (0, 0), and adds the 0.5 of COLMAP's convention, which is ours too, when
+it hands keypoints to COLMAP; so what is stored here is ours less 0.5.
+
+The file's attributes say which model the features are of.
+"""
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import h5py
+import numpy as np
+from jaxtyping import Float16, Float32
+from numpy import ndarray
+
+from locus.errors import LocusError
+from locus.features.journal import IDENTITY, JournaledFile, recover
+from locus.files import atomic
+
+FORMAT_VERSION = 1
+STATE = "image_state"
+USER_BLOCK = 512  # HDF5 leaves so many bytes to us; they tell files apart
+
+Layout = Literal["dense", "hloc"]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What all images of a file have in common."""
+
+    model: str
+    fingerprint: str
+    radii: tuple[float, ...]
+    layout: Layout
+    scale: int
+    """The one scale of a file in hloc's layout; 0 in a dense one, which holds them all."""
+
+
+class FeatureFile:
+    """A feature file to add to. What is written is there for good after `commit`, and only then."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.path = path
+        self.header = header
+        if not path.exists():
+            _create(path, header)
+        self._disk = JournaledFile(path)
+        try:
+            self._h5 = _opened(self._disk, path, "r+")
+        except LocusError:
+            self._disk.close()
+            raise
+        try:
+            _check(self._h5, path, header)
+            self.states = _states(self._h5)
+        except LocusError:
+            self.__exit__()
+            raise
+
+    def write(
+        self,
+        name: str,
+        features: Float16[ndarray, "scales rows columns dimension"],
+        image_size: tuple[int, int],
+        state: str = "",
+    ) -> None:
+        """Put an image's features in, in place of those it had. `state` tells later whether it has changed since."""
+        group = self._emptied(name)
+        if self.header.layout == "dense":
+            group["features"] = features
+            group.attrs["image_size"] = image_size
+            group.attrs["grid"] = features.shape[1:3]
+        else:
+            _write_hloc(group, features[self.header.scale], image_size)
+        group.attrs[STATE] = self.states[name] = state
+
+    def _emptied(self, name: str) -> h5py.Group:
+        """An image's group, without what it held; groups of other images may lie inside it."""
+        group = self._h5.require_group(name)
+        for key in [key for key, item in group.items() if isinstance(item, h5py.Dataset)]:
+            del group[key]
+        return group
+
+    def commit(self) -> None:
+        self._h5.flush()
+        self._disk.commit()
+
+    def absorb(self, path: Path) -> None:
+        """Take over the images of another file, which then goes."""
+        other = FeatureFile(path, self.header)
+        with other:
+            news = sorted(name for name in other.states if self.states.get(name) != other.states[name])
+            for count, name in enumerate(news, 1):
+                source, group = other._h5[name], self._emptied(name)
+                for key in (key for key, item in source.items() if isinstance(item, h5py.Dataset)):
+                    source.copy(key, group)
+                group.attrs.update(source.attrs)
+                self.states[name] = other.states[name]
+                if count % 64 == 0:  # what is not committed is in memory
+                    self.commit()
+            self.commit()
+            path.unlink()
+
+    def mark_complete(self, images: str) -> None:
+        """Say that a list of images, called so by the caller, is all here."""
+        self._h5.attrs["complete"] = images
+        self.commit()
+
+    def __enter__(self) -> "FeatureFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._h5.close()
+        self._disk.close()
+
+
+def open_features(path: str | os.PathLike[str]) -> h5py.File:
+    """A feature file for reading, also after the process that wrote it was killed. Close it, or use it in a `with`."""
+    path = Path(path)
+    if not path.is_file():
+        raise LocusError(f"{path} does not exist; `locus extract` writes feature files")
+    recover(path)
+    return _opened(path, path, "r")
+
+
+def finished(path: Path, header: Header) -> dict[str, str]:
+    """The names and states of the images in a file, if there is one."""
+    if not path.exists():
+        return {}
+    with open_features(path) as file:
+        _check(file, path, header)
+        return _states(file)
+
+
+def _create(path: Path, header: Header) -> None:
+    try:
+        with atomic(path) as temporary:
+            with h5py.File(temporary, "w", userblock_size=USER_BLOCK) as file:
+                file.attrs["locus_format"] = FORMAT_VERSION
+                for key, value in vars(header).items():
+                    file.attrs[key] = value
+            with temporary.open("r+b") as file:
+                file.write(f"LoCUS features {uuid.uuid4()}\n".encode().ljust(IDENTITY))
+    except OSError as error:
+        raise LocusError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _opened(file: Path | JournaledFile, path: Path, mode: str) -> h5py.File:
+    try:
+        return h5py.File(file, mode)
+    except OSError as error:
+        raise LocusError(f"{path} is not an HDF5 file that can be read ({error}); choose another name") from None
+
+
+def _check(file: h5py.File, path: Path, header: Header) -> None:
+    if file.attrs.get("locus_format") != FORMAT_VERSION:
+        raise LocusError(f"{path} is not a feature file of this version of LoCUS; choose another name")
+    if file.attrs["fingerprint"] != header.fingerprint:
+        raise LocusError(
+            f"{path} holds features of another model ({file.attrs['model']}, {file.attrs['fingerprint']}) than "
+            f"{header.model}, {header.fingerprint}; choose another name or remove it"
+        )
+    there, wanted = ((h["layout"], int(h["scale"])) for h in (file.attrs, vars(header)))
+    if there != wanted:
+        raise LocusError(
+            f"{path} has the layout {there[0]}, scale {there[1]}, not {wanted[0]}, scale {wanted[1]}; "
+            "choose another name or remove it"
+        )
+
+
+def _states(file: h5py.File) -> dict[str, str]:
+    """Every image's name, and the state of its file when it was done."""
+    states = {}
+
+    def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            states[name.rpartition("/")[0]] = item.parent.attrs.get(STATE, "")
+
+    file.visititems(visit)
+    return states
+
+
+def _write_hloc(
+    group: h5py.Group, features: Float16[ndarray, "rows columns dimension"], image_size: tuple[int, int]
+) -> None:
+    rows, columns, dimension = features.shape
+    group["keypoints"] = patch_centres(image_size, (rows, columns)) - np.float32(0.5)
+    group["descriptors"] = features.reshape(-1, dimension).T
+    group["scores"] = np.ones(rows * columns, np.float16)
+    group["image_size"] = np.array(image_size)
+    # As hloc writes it: how far, in pixels, a keypoint may be off. A spot anywhere in a patch has its centre.
+    pitch = (image_size[0] / columns + image_size[1] / rows) / 2
+    group["keypoints"].attrs["uncertainty"] = pitch / np.sqrt(12)
+
+
+def patch_centres(image_size: tuple[int, int], grid: tuple[int, int]) -> Float32[ndarray, "patches 2"]:
+    """x and y of each patch's centre, row by row, in pixels of the image, the top-left one's centre at (0.5, 0.5)."""
+    (width, height), (rows, columns) = image_size, grid
+    x = (np.arange(columns) + 0.5) * width / columns
+    y = (np.arange(rows) + 0.5) * height / rows
+    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(np.float32)

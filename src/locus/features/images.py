@@ -1,0 +1,199 @@
+"""Images from anywhere: files, folders, patterns, videos and scenes become one list of named images, read when asked.
+
+Names are what features are stored under: a file's own name; in a folder or a pattern the path from there, with `/`; in
+a video `clip.mp4/000123`, counted from 0; in a scene the frame's name. Where several folders, patterns or scenes are
+given, each one's name comes first, so that `a/0001` and `b/0001` stay apart.
+"""
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+from numpy import ndarray
+
+from locus.errors import LocusError
+from locus.scenes import Scene, load_scene
+from locus.scenes.formats import READERS
+from locus.scenes.reading import MAX_PIXELS, read_image
+
+IMAGE_SUFFIXES = frozenset(
+    ".avif .bmp .gif .jp2 .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # noqa: SIM905
+)
+VIDEO_SUFFIXES = frozenset(".avi .m4v .mkv .mov .mp4 .mpeg .mpg .ogv .webm .wmv".split())  # noqa: SIM905
+
+Input = str | os.PathLike[str] | Scene
+
+
+@dataclass(frozen=True, eq=False)
+class NamedImage:
+    """One image; nothing is read before `read` is called, and nothing is kept."""
+
+    name: str
+    read: Callable[[], UInt8[ndarray, "h w 3"]]
+    """RGB; a `LocusError` that names the file where it cannot be read."""
+    file: Path | None = None
+    """Where it is stored, if it is."""
+
+    @property
+    def state(self) -> str:
+        """Changes when the file does: its size and time of change."""
+        if self.file is None:
+            return ""
+        try:
+            state = self.file.stat()
+        except OSError:
+            return "not there"
+        return f"{state.st_size} {state.st_mtime_ns}"
+
+
+def sources(inputs: Input | Iterable[Input], every: int = 1) -> list[NamedImage]:
+    """The images of all inputs, in order. Of a video, every `every`-th frame from the first."""
+    if every < 1:
+        raise LocusError(f"every must be a positive number of frames, not {every}")
+    given = [inputs] if isinstance(inputs, str | os.PathLike | Scene) else list(inputs)
+    if not given:
+        raise LocusError("no images were given; name a file, a folder, a pattern, a video or a scene")
+    groups = [_group(item, every) for item in given]
+    several = sum(bool(label) for label, _ in groups) > 1
+    found: dict[str, NamedImage] = {}
+    for label, images in groups:
+        for image in images:
+            name = f"{label}/{image.name}" if label and several else image.name
+            name = os.fsencode(name).decode("utf-8", "backslashreplace")  # not every file's name is text
+            if name in found:
+                raise LocusError(
+                    f"two images are named {name}, and features are stored by name; give the folder above both, "
+                    "or write two files"
+                )
+            found[name] = replace(image, name=name)
+    return list(found.values())
+
+
+def _group(item: Input, every: int) -> tuple[str, Sequence[NamedImage]]:
+    """One input's images, and what sets them apart from those of other inputs; single files need nothing."""
+    if isinstance(item, Scene):
+        return item.name, _frames(item)
+    path = Path(item)
+    if path.is_dir():
+        label = path.resolve().name
+        if is_scene(path):
+            return label, _frames(load_scene(path))
+        return label, _files(path, sorted(_inside(path)), every)
+    if path.exists():
+        return "", _file(path, path.name, every)
+    if glob.has_magic(str(item)):
+        return _pattern(str(item), every)
+    raise LocusError(f"{path} does not exist; name an image, a folder, a pattern in quotes, a video or a scene")
+
+
+def is_scene(folder: Path) -> bool:
+    """Whether a folder holds a scene of any format, rather than mere images."""
+    return any(reader.detect(folder) for reader in READERS.values())
+
+
+def _frames(scene: Scene) -> list[NamedImage]:
+    return [
+        NamedImage(source.name, lambda i=i: scene[i].image, getattr(source, "image_path", None))
+        for i, source in enumerate(scene.sources)
+    ]
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """All image files below a folder. Hidden ones are thumbnails and other programs' leavings."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths = (Path(place, name) for name in files if not name.startswith("."))
+        yield from (path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES)
+
+
+def _files(root: Path, paths: Sequence[Path], every: int) -> list[NamedImage]:
+    if not paths:
+        raise LocusError(f"{root} holds no images ({' '.join(sorted(IMAGE_SUFFIXES))}) and is no scene")
+    return [image for path in paths for image in _file(path, path.relative_to(root).as_posix(), every)]
+
+
+def _pattern(pattern: str, every: int) -> tuple[str, list[NamedImage]]:
+    known = IMAGE_SUFFIXES | VIDEO_SUFFIXES
+    matches = sorted(Path(match) for match in glob.glob(pattern, recursive=True))  # noqa: PTH207  any root
+    paths = [path for path in matches if path.is_file() and path.suffix.lower() in known]
+    if not paths:
+        raise LocusError(f"no image or video matches {pattern}")
+    parts = Path(pattern).parts
+    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    root = Path(*parts[:fixed])
+    return root.resolve().name, _files(root, paths, every)
+
+
+def _file(path: Path, name: str, every: int) -> Sequence[NamedImage]:
+    if path.suffix.lower() not in VIDEO_SUFFIXES:
+        return [NamedImage(name, lambda: read_image(path, upright=True), path)]
+    video = Video(path, every)
+    return [NamedImage(f"{name}/{i:06d}", lambda i=i: video.read(i), path) for i in range(0, video.count(), every)]
+
+
+class Video:
+    """Every so-many-th frame by its number, fast where they are asked for nearly in order, also by several threads."""
+
+    KEPT = 16  # frames that were passed on the way to a later one, for the thread that is about to ask for them
+
+    def __init__(self, path: Path, every: int = 1) -> None:
+        self.path = path
+        self.every = every
+        self._lock = Lock()
+        self._capture: cv2.VideoCapture | None = None
+        self._next = 0
+        self._passed: dict[int, UInt8[ndarray, "h w 3"]] = {}
+
+    def count(self) -> int:
+        """How many frames the file says it has."""
+        capture = self._opened()
+        size = capture.get(cv2.CAP_PROP_FRAME_WIDTH) * capture.get(cv2.CAP_PROP_FRAME_HEIGHT)
+        if size > MAX_PIXELS:
+            raise LocusError(f"{self.path} claims frames of more than {MAX_PIXELS // 10**6} million pixels; refused")
+        count = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
+        if count < 1:  # streams do not say
+            count = 0
+            while capture.grab():
+                count += 1
+        capture.release()
+        if not count:
+            raise LocusError(f"{self.path} is a video without a frame that can be read")
+        return count
+
+    def read(self, number: int) -> UInt8[ndarray, "h w 3"]:
+        with self._lock:
+            if number in self._passed:
+                return self._passed.pop(number)
+            if self._capture is None or number < self._next:
+                self._capture, self._next = self._opened(), 0
+            while True:
+                if not self._capture.grab():
+                    raise LocusError(f"{self.path} ends or is damaged before its frame {number}")
+                self._next += 1
+                if self._next > number:
+                    return self._picture()
+                passed = self._next - 1
+                if passed % self.every == 0 and number - passed <= self.KEPT * self.every:
+                    self._passed[passed] = self._picture()
+                    self._passed = dict(list(self._passed.items())[-self.KEPT :])
+
+    def _picture(self) -> UInt8[ndarray, "h w 3"]:
+        assert self._capture is not None
+        found, picture = self._capture.retrieve()
+        if not found:
+            raise LocusError(f"{self.path} is damaged at its frame {self._next - 1}")
+        return np.ascontiguousarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
+
+    def _opened(self) -> cv2.VideoCapture:
+        if not os.access(self.path, os.R_OK):
+            raise LocusError(f"{self.path} cannot be opened")
+        capture = cv2.VideoCapture(str(self.path))
+        if not capture.isOpened():
+            raise LocusError(f"{self.path} is not a video that OpenCV can read; convert it to MP4")
+        return capture

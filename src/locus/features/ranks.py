@@ -1,0 +1,70 @@
+"""Feature files of several processes under torchrun: each has its own; the last to finish puts them together."""
+
+import fcntl
+import glob
+import hashlib
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+
+from locus.features.feature_file import FeatureFile, Header
+
+
+def share() -> tuple[int, int]:
+    """This process's number and how many there are, as torchrun says."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def rank_file(out: Path, rank: int) -> Path:
+    return out.with_name(f"{out.stem}.rank{rank}{out.suffix}")
+
+
+def rank_files(out: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in out.parent.glob(f"{glob.escape(out.stem)}.rank*{glob.escape(out.suffix)}")
+        if path.name[len(f"{out.stem}.rank") : len(path.name) - len(out.suffix)].isdigit()
+    )
+
+
+def digest(names: Sequence[str]) -> str:
+    """What a list of images is called, so that files of another list are not taken for complete."""
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def merge(out: Path, header: Header, world: int, images: str) -> bool:
+    """Put the files of all processes together, if this one is the last; whether all is in one file now."""
+    with alone(out.parent):
+        files = rank_files(out)
+        if not files:  # another process was the last, after this one had said that it was done
+            return True
+        if not all(_is_complete(rank_file(out, rank), images) for rank in range(world)):
+            return False
+        with FeatureFile(out, header) as whole:
+            for file in files:
+                whole.absorb(file)
+    return True
+
+
+def _is_complete(path: Path, images: str) -> bool:
+    try:
+        # No locks: its process may be about to open it.
+        with h5py.File(path, "r", locking=False) as file:
+            return file.attrs.get("complete") == images
+    except OSError:  # not there yet, or being written; then that process will look again when it is done
+        return False
+
+
+@contextmanager
+def alone(folder: Path) -> Generator[None, None, None]:
+    """One process at a time; the others wait."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

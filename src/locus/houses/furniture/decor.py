@@ -1,0 +1,161 @@
+"""Pictures, mirrors, clocks, books, boxes, baskets, bins, candles."""
+
+import numpy as np
+
+from locus.houses import fabrics, finishes, prints
+from locus.houses.furniture.storage import books_in_row
+from locus.houses.patterns import any_hue, hsv, near, painted, stored
+from locus.houses.solids import box, cylinder, lathe, panel, rod
+from locus.houses.style import Style
+from locus.houses.things import Model
+from locus.render.materials import Material
+
+
+def picture(rng: np.random.Generator, style: Style) -> Model:
+    """A framed picture; back at y = 0, its middle at z = 0. Painting with or without mount, or a bare canvas."""
+    width, height = rng.uniform(0.25, 0.9), rng.uniform(0.25, 0.8)
+    photographs = style.textures
+    art = photographs[rng.integers(len(photographs))] if photographs and rng.random() < 0.7 else prints.art(rng)
+    art = Material(art.texture, roughness=art.roughness)
+    frames = (style.wood(rng), style.metal, style.paints[0], style.paints[2])
+    frame = frames[rng.integers(4)]
+    edge = rng.uniform(0.012, 0.045)
+    parts = []
+    for size, centre in (
+        ((width + 2 * edge, 0.025, edge), (0.0, 0.013, height / 2 + edge / 2)),
+        ((width + 2 * edge, 0.025, edge), (0.0, 0.013, -height / 2 - edge / 2)),
+        ((edge, 0.025, height), (-width / 2 - edge / 2, 0.013, 0.0)),
+        ((edge, 0.025, height), (width / 2 + edge / 2, 0.013, 0.0)),
+    ):
+        parts.append(box(size, centre, frame, 0.004))
+    mount = rng.uniform(0.04, 0.09) if rng.random() < 0.45 and min(width, height) > 0.3 else 0.0
+    if mount:
+        paper = Material(stored(painted(near(rng, (0.95, 0.94, 0.91), 0.02), np.zeros((4, 4)))))
+        parts.append(panel((width / 2, 0.008, -height / 2), (-width, 0, 0), (0, 0, height), paper))
+    inner_w, inner_h = width - 2 * mount, height - 2 * mount
+    parts.append(panel((inner_w / 2, 0.010, -inner_h / 2), (-inner_w, 0, 0), (0, 0, inner_h), art, fitted=True))
+    return Model("picture", parts)
+
+
+def wall_mirror(rng: np.random.Generator, style: Style, width: float, height: float) -> Model:
+    edge = 0.03
+    frame = style.wood(rng) if rng.random() < 0.5 else style.metal
+    parts = [box((width + 2 * edge, 0.018, height + 2 * edge), (0, 0.01, 0), frame, 0.005)]
+    parts.append(panel((width / 2, 0.0195, -height / 2), (-width, 0, 0), (0, 0, height), finishes.mirror()))
+    return Model("mirror", parts)
+
+
+def clock(rng: np.random.Generator, style: Style) -> Model:
+    radius = rng.uniform(0.12, 0.2)
+    up = np.array([[1, 0, 0, 0], [0, 0, 1, 0.001], [0, -1, 0, 0], [0, 0, 0, 1.0]])
+    rim = lathe(
+        [(radius, 0), (radius + 0.012, 0.01), (radius + 0.012, 0.03), (radius, 0.036), (radius - 0.006, 0.03)],
+        style.metal,
+        segments=32,
+    ).moved(up)
+    disc = cylinder(radius, 0.02, (0, 0, 0), prints.clock_face(rng), 32).moved(up)
+    disc.uvs[:, 0] = 0.5 - disc.vertices[:, 0] / (2 * radius)
+    disc.uvs[:, 1] = 0.5 + disc.vertices[:, 2] / (2 * radius)
+    return Model("clock", [rim, disc])
+
+
+def books(rng: np.random.Generator, style: Style) -> Model:
+    """A few books lying in a pile or standing."""
+    spines = prints.book_spines(rng)
+    if rng.random() < 0.5:
+        return Model("book", books_in_row(rng, spines, -0.1, rng.uniform(0.02, 0.15), 0.1, 0.001, 0.3, 0.2)).centred()
+    parts, z = [], 0.0
+    for _ in range(int(rng.integers(1, 5))):
+        thick = rng.uniform(0.015, 0.04)
+        flat = books_in_row(rng, spines, 0.0, 0.05, 0.1, 0.0, 0.26, 0.2)[0]
+        size = flat.vertices.max(axis=0) - flat.vertices.min(axis=0)
+        middle = (flat.vertices.max(axis=0) + flat.vertices.min(axis=0)) / 2
+        scale = thick / size[0]
+        turn = rng.normal(0, 0.15)
+        lay = np.array([[0, 0, 1, 0], [0, 1, 0, 0], [-scale, 0, 0, 0], [0, 0, 0, 1.0]])
+        spin = np.array(
+            [
+                [np.cos(turn), -np.sin(turn), 0, 0],
+                [np.sin(turn), np.cos(turn), 0, 0],
+                [0, 0, 1, z + thick / 2],
+                [0, 0, 0, 1.0],
+            ]
+        )
+        centre = np.eye(4)
+        centre[:3, 3] = -middle
+        parts.append(flat.moved(spin @ lay @ centre))
+        z += thick + 0.0005
+    return Model("book", parts).centred()
+
+
+def carton(rng: np.random.Generator, style: Style, largest: float) -> Model:
+    """A storage or cardboard box, with a lid or open flaps."""
+    width, depth, height = rng.uniform(0.18, largest), rng.uniform(0.18, largest), rng.uniform(0.12, largest * 0.75)
+    card = (
+        finishes.painted_wood(rng, near(rng, (0.66, 0.5, 0.34), 0.08))
+        if rng.random() < 0.5
+        else finishes.painted_wood(rng, style.accent(rng))
+    )
+    parts = [box((width, depth, height), (0, 0, height / 2), card, 0.003)]
+    if rng.random() < 0.5:
+        parts.append(box((width + 0.012, depth + 0.012, 0.04), (0, 0, height - 0.012), card, 0.003))
+    else:
+        tape = finishes.plastic(rng, (0.75, 0.65, 0.45))
+        parts.append(box((0.05, depth + 0.002, 0.001), (0, 0, height + 0.001), tape, 0.0))
+    label = Material(stored(np.full((4, 4, 3), 0.9)))
+    parts.append(panel((0.05, depth / 2 + 0.007, height * 0.4), (-0.1, 0, 0), (0, 0, 0.06), label))
+    return Model("box", parts)
+
+
+def basket(rng: np.random.Generator, style: Style) -> Model:
+    radius, height = rng.uniform(0.15, 0.24), rng.uniform(0.22, 0.42)
+    weave = fabrics.wicker(rng)
+    profile = [(0, 0), (radius * 0.85, 0), (radius, height), (radius - 0.012, height), (radius * 0.84, 0.02), (0, 0.02)]
+    parts = [lathe(profile, weave, segments=24, smooth=False)]
+    if rng.random() < 0.6:
+        cloth = style.cloth(rng)
+        parts.append(
+            lathe(
+                [
+                    (radius * 0.88, height * 0.7),
+                    (radius * 0.7, height * 1.0),
+                    (radius * 0.3, height * 1.1),
+                    (0, height * 1.06),
+                ],
+                cloth,
+            )
+        )
+    return Model("basket", parts)
+
+
+def waste_bin(rng: np.random.Generator, style: Style) -> Model:
+    radius, height = rng.uniform(0.12, 0.17), rng.uniform(0.28, 0.55)
+    shell = style.metal if rng.random() < 0.5 else finishes.plastic(rng, style.accent(rng))
+    lid = [(radius + 0.008, height), (radius + 0.008, height + 0.02), (radius * 0.7, height + 0.05), (0, height + 0.06)]
+    return Model(
+        "bin",
+        [
+            cylinder(radius * 0.9, height, (0, 0, 0), shell, 24, top_radius=radius),
+            lathe(lid, finishes.plastic(rng, (0.12, 0.12, 0.12)), segments=24),
+        ],
+    )
+
+
+def candle(rng: np.random.Generator, style: Style) -> Model:
+    wax = finishes.plastic(rng, hsv(any_hue(rng), rng.uniform(0, 0.4), 0.9))
+    parts = []
+    for k in range(int(rng.integers(1, 4))):
+        at = (0.07 * k, 0.02 * (k % 2), 0.0)
+        height = rng.uniform(0.06, 0.2)
+        parts.append(cylinder(0.028, height, at, wax, 14))
+        parts.append(rod((at[0], at[1], height), (at[0], at[1], height + 0.012), 0.0015, style.paints[2]))
+    return Model("candle", parts).centred()
+
+
+def photo_frame(rng: np.random.Generator, style: Style) -> Model:
+    """A small framed picture that stands on furniture."""
+    width, height = rng.uniform(0.12, 0.2), rng.uniform(0.15, 0.24)
+    parts = [box((width + 0.03, 0.015, height + 0.03), (0, 0, height / 2 + 0.016), style.wood(rng), 0.003)]
+    parts.append(panel((width / 2, 0.0085, 0.016), (-width, 0, 0), (0, 0, height), prints.art(rng), fitted=True))
+    parts.append(box((0.02, 0.07, 0.01), (0, -0.04, 0.005), style.wood(rng), 0.0))
+    return Model("picture", parts).centred()

@@ -1,0 +1,225 @@
+"""The shell of a house as meshes: floors, ceilings, walls with holes, skirting, doors, windows."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from locus.houses import finishes, solids
+from locus.houses.layout import INNER_WALL, OUTER_WALL, Hole, Passage, Plan, Room, Side
+from locus.houses.patterns import near
+from locus.houses.style import Style
+from locus.render.materials import Material
+from locus.render.parts import Part
+
+FLOOR_STEP = 0.09
+WALL_STEP = 0.14
+SKIRTING_DEPTH = 0.014
+FRAME = 0.07
+"""Width of the boards around a door and of a window's frame."""
+SUNK = 0.006
+"""Boards reach this far into the wall and over the edge of its hole, so that no gap shows."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The materials of one room's surfaces."""
+
+    floor: Material
+    ceiling: Material
+    walls: list[Material]
+    """One per side."""
+    tiled_up_to: float
+    """Height of the tiles along the walls; 0 for none, more than the room's height for all of the wall."""
+    tiles: Material | None
+    skirting: Material
+
+
+def room_finish(rng: np.random.Generator, room: Room, style: Style) -> Finish:
+    wet = room.use == "bathroom"
+    if wet or (room.use == "kitchen" and rng.random() < 0.6):
+        floor = finishes.tiles(rng, floor=True)
+    elif room.use == "bedroom" and rng.random() < 0.35:
+        floor = finishes.carpet(rng)
+    elif rng.random() < 0.2:
+        makers = (finishes.floorboards, finishes.parquet, finishes.concrete, finishes.carpet)
+        floor = makers[rng.integers(len(makers))](rng)
+    else:
+        floor = style.floor
+    base = finishes.plaster(rng, near(rng, style.wall_colour(rng), 0.04))
+    walls = [base] * 4
+    if not wet and rng.random() < 0.55:
+        accent = int(rng.integers(4))
+        colour = style.wall_colour(rng)
+        choice = rng.random()
+        if choice < 0.5:
+            walls[accent] = finishes.wallpaper(rng, colour)
+        elif choice < 0.65:
+            walls[accent] = finishes.brick(rng)
+        elif choice < 0.8:
+            walls[accent] = finishes.panelling(rng, colour)
+        else:
+            walls[accent] = finishes.plaster(rng, style.accent(rng))
+        if choice < 0.2:
+            walls = [walls[accent]] * 4
+    tiled = 0.0 if not wet else (9.0 if rng.random() < 0.4 else float(rng.uniform(1.2, 2.0)))
+    return Finish(
+        floor=floor,
+        ceiling=finishes.plaster(rng, near(rng, (0.94, 0.93, 0.91), 0.02)),
+        walls=walls,
+        tiled_up_to=tiled,
+        tiles=finishes.tiles(rng, floor=False) if wet else None,
+        skirting=style.trim,
+    )
+
+
+def floor_parts(room: Room, finish: Finish) -> list[Part]:
+    x0, y0, x1, y1 = room.inner
+    return [solids.panel((x0, y0, 0), (x1 - x0, 0, 0), (0, y1 - y0, 0), finish.floor, step=FLOOR_STEP)]
+
+
+def ceiling_parts(room: Room, finish: Finish, height: float) -> list[Part]:
+    x0, y0, x1, y1 = room.inner
+    return [solids.panel((x0, y0, height), (0, y1 - y0, 0), (x1 - x0, 0, 0), finish.ceiling, step=2 * WALL_STEP)]
+
+
+def wall_parts(room: Room, finish: Finish, height: float) -> list[Part]:
+    parts = []
+    for side, material in zip(room.sides, finish.walls, strict=True):
+        line = min(finish.tiled_up_to, height)
+        if finish.tiles is not None:
+            parts += _with_holes(side, finish.tiles, 0.0, line)
+        if line < height:
+            parts += _with_holes(side, material, line, height)
+        parts += _skirting(side, finish.skirting, finish.tiles is not None)
+    return parts
+
+
+def _with_holes(side: Side, material: Material, bottom: float, top: float) -> list[Part]:
+    """The rectangle of a wall between two heights, cut along the edges of its holes."""
+    across = sorted({0.0, side.length, *(s for hole in side.holes for s in (hole.s0, hole.s1))})
+    upward = sorted({bottom, top, *(z for hole in side.holes for z in (hole.z0, hole.z1) if bottom < z < top)})
+    parts = []
+    for s0, s1 in pairwise(across):
+        for z0, z1 in pairwise(upward):
+            s, z = (s0 + s1) / 2, (z0 + z1) / 2
+            if any(hole.s0 < s < hole.s1 and hole.z0 < z < hole.z1 for hole in side.holes) or s1 - s0 < 1e-6:
+                continue
+            right = np.array([*side.right, 0.0]) * (s1 - s0)
+            part = solids.panel((*side.at(s0), z0), tuple(right), (0, 0, z1 - z0), material, step=WALL_STEP)
+            parts.append(replace(part, uvs=part.uvs + np.array([s0, z0], np.float32)))
+    return parts
+
+
+def _skirting(side: Side, material: Material, tiled: bool) -> list[Part]:
+    if tiled:
+        return []
+    cuts = sorted((hole.s0 - FRAME, hole.s1 + FRAME) for hole in side.holes if hole.z0 < 0.1)
+    edges = [0.0, *(s for cut in cuts for s in cut), side.length]
+    parts = []
+    for s0, s1 in zip(edges[::2], edges[1::2], strict=True):
+        if s1 - s0 > 0.03:
+            parts.append(_along(side, s0, s1, 0.0, 0.085, -SUNK, SKIRTING_DEPTH, material))
+    return parts
+
+
+def _along(
+    side: Side, s0: float, s1: float, z0: float, z1: float, near_wall: float, far: float, material: Material
+) -> Part:
+    """A board along a side: from s0 to s1, z0 to z1, and between two distances from the wall (negative: inside it)."""
+    x, y = side.at((s0 + s1) / 2, (near_wall + far) / 2)
+    long, deep = s1 - s0, far - near_wall
+    size = (long, deep, z1 - z0) if side.right[0] else (deep, long, z1 - z0)
+    return solids.box(size, (x, y, (z0 + z1) / 2), material, bevel=0.004)
+
+
+def _lining(side: Side, hole: Hole, depth: float, material: Material, threshold: Material | None) -> list[Part]:
+    """The inner faces of a hole, from the wall's face to `depth` behind it."""
+    right, normal = np.array([*side.right, 0.0]), np.array([*side.normal, 0.0])
+    left_foot = np.array([*side.at(hole.s0), hole.z0])
+    right_foot = np.array([*side.at(hole.s1), hole.z0])
+    up, back, wide = np.array([0, 0, hole.z1 - hole.z0]), -depth * normal, (hole.s1 - hole.s0) * right
+    lift = np.array([0, 0, hole.z1 - hole.z0])
+
+    def piece(corner: np.ndarray, a: np.ndarray, b: np.ndarray, what: Material) -> Part:
+        return solids.panel(tuple(corner), tuple(a), tuple(b), what, step=WALL_STEP)
+
+    parts = [
+        piece(left_foot, back, up, material),
+        piece(right_foot + back, -back, up, material),
+        piece(left_foot + lift, back, wide, material),
+    ]
+    if threshold is not None:
+        parts.append(piece(left_foot, wide, back, threshold))
+    return parts
+
+
+def door_parts(passage: Passage, plan: Plan, style: Style, threshold: Material) -> list[Part]:
+    """Lining, boards around the hole on both faces."""
+    parts = []
+    for k in range(2):
+        side = plan.rooms[passage.rooms[k]].sides[passage.sides[k]]
+        middle = side.along(*passage.centre)
+        s0, s1 = middle - passage.width / 2, middle + passage.width / 2
+        if k == 0:
+            hole = Hole(passage.kind, s0, s1, 0.0, passage.height)
+            parts += _lining(side, hole, INNER_WALL, style.trim, threshold)
+        top = passage.height
+        parts.append(_along(side, s0 - FRAME, s0 + SUNK, 0, top + FRAME, -SUNK, 0.018, style.trim))
+        parts.append(_along(side, s1 - SUNK, s1 + FRAME, 0, top + FRAME, -SUNK, 0.018, style.trim))
+        parts.append(_along(side, s0 + SUNK, s1 - SUNK, top - SUNK, top + FRAME, -SUNK, 0.0175, style.trim))
+    return parts
+
+
+def leaf_parts(
+    side: Side, hinge: float, way: int, width: float, height: float, angle: float, style: Style
+) -> list[Part]:
+    """A door leaf that stands open in the room: hinged at `hinge` along the side, its closed position reaching in
+    direction `way` (+1: right), opened by `angle`."""
+    thick = 0.04
+    parts = [solids.box((width, thick, height), (width / 2, 0, height / 2), style.door, bevel=0.003)]
+    for face in (-1, 1):
+        for low, high in style.door_panels:
+            size = (width - 0.24, 0.008, (high - low) * height)
+            parts.append(
+                solids.box(size, (width / 2, face * (thick / 2 + 0.002), (low + high) / 2 * height), style.door)
+            )
+        lever = (width - 0.12, face * (thick / 2 + 0.045), 1.02)
+        parts.append(solids.box((0.12, 0.016, 0.02), lever, style.metal))
+        parts.append(
+            solids.rod((width - 0.065, face * 0.02, 1.02), (width - 0.065, face * 0.065, 1.02), 0.01, style.metal)
+        )
+    # Local x runs along the leaf from its hinge. Closed it lies along `way`, open it points into the room.
+    along, inward = np.array(side.right) * way, np.array(side.normal)
+    x_axis = np.cos(angle) * along + np.sin(angle) * inward
+    matrix = np.eye(4)
+    matrix[:2, 0] = x_axis
+    matrix[:2, 1] = (-x_axis[1], x_axis[0])
+    foot = np.array(side.at(hinge, 0.03)) + 0.022 * along
+    matrix[:3, 3] = (*foot, 0.008)
+    return [part.moved(matrix) for part in parts]
+
+
+def window_parts(side: Side, hole: Hole, style: Style, columns: int, rows: int) -> list[Part]:
+    """Lining, frame with glazing bars, and a sill board inside."""
+    sill = hole.z0 > 0.3
+    parts = _lining(side, hole, OUTER_WALL, style.trim, style.trim)
+    back, front = -0.19, -0.13
+    s0, s1, z0, z1 = hole.s0, hole.s1, hole.z0, hole.z1
+    parts.append(_along(side, s0, s0 + FRAME, z0, z1, back, front, style.window_frame))
+    parts.append(_along(side, s1 - FRAME, s1, z0, z1, back, front, style.window_frame))
+    parts.append(_along(side, s0 + FRAME, s1 - FRAME, z0, z0 + FRAME, back, front, style.window_frame))
+    parts.append(_along(side, s0 + FRAME, s1 - FRAME, z1 - FRAME, z1, back, front, style.window_frame))
+    for k in range(1, columns):
+        s = s0 + (s1 - s0) * k / columns
+        parts.append(
+            _along(side, s - 0.025, s + 0.025, z0 + FRAME, z1 - FRAME, back + 0.01, front - 0.01, style.window_frame)
+        )
+    for k in range(1, rows):
+        z = z0 + (z1 - z0) * k / rows
+        parts.append(
+            _along(side, s0 + FRAME, s1 - FRAME, z - 0.02, z + 0.02, back + 0.012, front - 0.012, style.window_frame)
+        )
+    if sill:
+        parts.append(_along(side, s0 - 0.06, s1 + 0.06, z0 - 0.035, z0, -0.12, 0.07, style.sill))
+    return parts

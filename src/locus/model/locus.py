@@ -1,0 +1,271 @@
+"""LoCUS: a frozen backbone and a learned head, image in, unit-length patch features out, one map per scale."""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+import torch.nn.functional as F
+from huggingface_hub import ModelCard, PyTorchModelHubMixin, hf_hub_download
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from safetensors.torch import save as serialize
+from torch import Tensor, nn
+
+from locus import backbones
+from locus.backbones import Backbone
+from locus.errors import LocusError
+from locus.files import atomic
+from locus.model.authors import authors_head
+from locus.model.card import card
+from locus.model.heads import HeadKind, build
+from locus.model.hub import hub_answers
+from locus.model.shipped import MODELS
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+class ModelError(LocusError):
+    """A model that cannot be built or loaded."""
+
+
+class LoCUS(
+    nn.Module,
+    PyTorchModelHubMixin,
+    library_name="locus-features",
+    tags=["locus", "place-recognition", "robotics"],
+    license="mit",
+):
+    """Patch features that are the same for the same spot in the world, whatever the viewpoint.
+
+    Args:
+        backbone: A name, Hugging Face id or folder for `locus.backbones.loading`, or a loaded backbone.
+        layer: Blocks of the backbone that are run. By default all.
+        dimension: Length of a feature.
+        radii: One scale each: how far apart, in metres, two points may be and still be the same spot.
+        head: `paper`, `linear`, `residual`, `blocks`, or `identity` (the backbone itself).
+        blocks: How many pretrained blocks after `layer` go on learning, with the head `blocks`.
+        norm: Whether the backbone's final norm is applied to its tokens.
+        attention_scale: Of the paper's head; by default one over the root of a head's width.
+        resolution: Pixels of an image's shorter side before it is cut into patches. By default as it is.
+    """
+
+    def __init__(
+        self,
+        backbone: str | Backbone,
+        layer: int | None = None,
+        dimension: int = 64,
+        radii: Sequence[float] = (0.2,),
+        head: HeadKind = "paper",
+        *,
+        blocks: int = 3,
+        norm: bool | None = None,
+        attention_scale: float | None = None,
+        resolution: int | None = None,
+    ) -> None:
+        super().__init__()
+        if not radii or not all(0 < radius < float("inf") for radius in radii):
+            raise ModelError(f"radii are positive numbers of metres, one a scale, not {tuple(radii)}")
+        if dimension < 1 or (resolution is not None and resolution < 1):
+            raise ModelError(f"dimension and resolution are positive numbers, not {dimension} and {resolution}")
+        if isinstance(backbone, str):
+            backbone = backbones.load(backbone, layer, norm=norm)
+        elif layer not in (None, backbone.layer) or norm not in (None, backbone.norm):
+            raise ModelError(f"{backbone.name} is loaded with layer {backbone.layer} already, not {layer}")
+        self.backbone = backbone
+        self.radii = tuple(float(radius) for radius in radii)
+        self.dimension = backbone.dimension if head == "identity" else dimension
+        self.resolution = resolution
+        scales = len(self.radii)
+        self.head = build(head, backbone, dimension, scales, blocks=blocks, attention_scale=attention_scale)
+        self.config: dict[str, Any] = {
+            "backbone": backbone.name,
+            "backbone_fingerprint": backbone.fingerprint,
+            "layer": backbone.layer,
+            "norm": backbone.norm,
+            "dimension": dimension,
+            "radii": self.radii,
+            "head": head,
+            "blocks": blocks,
+            "attention_scale": attention_scale,
+            "resolution": resolution,
+        }
+        self.eval()
+
+    @property
+    def patch_size(self) -> int:
+        return self.backbone.patch_size
+
+    @property
+    def name(self) -> str:
+        """For prints and files: what the features are made with."""
+        return f"{self.backbone.name} layer {self.backbone.layer}, {self.config['head']} head"
+
+    def size(self, width: int, height: int) -> tuple[int, int]:
+        """The (width, height) in pixels, whole patches, that an image is resized to."""
+        return self.backbone.size(width, height, self.resolution)
+
+    def grid(self, width: int, height: int) -> tuple[int, int]:
+        """The (rows, columns) of an image's features."""
+        resized = self.size(width, height)
+        return resized[1] // self.patch_size, resized[0] // self.patch_size
+
+    def prepare(self, image: UInt8[ndarray, "height width 3"]) -> UInt8[Tensor, "3 rows columns"]:
+        """An image resized as the model wants it."""
+        return self.backbone.prepare(image, self.resolution)
+
+    def head_features(
+        self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]
+    ) -> Float[Tensor, "scales b rows columns c"]:
+        """Features from the backbone's tokens, which may come from a cache."""
+        features = self.head(sequence, grid).unflatten(-1, (len(self.radii), -1))  # (b, patches, scales, c)
+        return F.normalize(features.movedim(2, 0), dim=-1).unflatten(2, grid)
+
+    def forward(
+        self, images: UInt8[Tensor, "b 3 height width"] | Float[Tensor, "b 3 height width"]
+    ) -> Float[Tensor, "scales b rows columns c"]:
+        """Unit-length features of prepared RGB images (bytes, or floats in [0, 1])."""
+        with torch.no_grad():
+            sequence, grid = self.backbone(images)
+        return self.head_features(sequence, grid)
+
+    @torch.no_grad()
+    def features(self, image: UInt8[ndarray, "height width 3"]) -> Float[Tensor, "scales rows columns c"]:
+        """Unit-length features of one RGB image of any size, on a grid of patches that spans it."""
+        device = next(self.buffers()).device
+        return self(self.prepare(image)[None].to(device))[:, 0]
+
+    def train(self, mode: bool = True) -> "LoCUS":
+        """The backbone stays as it is: frozen."""
+        super().train(mode)
+        self.backbone.eval()
+        return self
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that tells what features come out."""
+        digest = hashlib.sha256(json.dumps(self.config, sort_keys=True).encode())
+        for name, weight in sorted(self.head.state_dict().items()):
+            digest.update(name.encode() + weight.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def write(self, folder: Path) -> None:
+        """What was learned, and the name of what was not, for `from_pretrained`; each file whole at any moment."""
+        learned = {name: weight.detach().cpu().contiguous() for name, weight in self.head.state_dict().items()}
+        with atomic(folder / WEIGHTS) as file:
+            file.write_bytes(serialize(learned))
+        with atomic(folder / CONFIG) as file:
+            file.write_text(json.dumps(self.config, indent=2, sort_keys=True) + "\n")
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        self.write(save_directory)
+
+    def generate_model_card(self, *arguments: Any, **options: Any) -> ModelCard:
+        """The page beside the files, here and on the hub."""
+        return ModelCard(card(self.config, self.dimension))
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> "LoCUS":
+        """A saved model: one that comes with LoCUS (`locus-small`), a folder (a run's too), or a Hugging Face id.
+
+        Its backbone is loaded by the name it was saved with; `backbone=` gives another place to find the same weights.
+        """
+        name = str(MODELS.get(str(pretrained_model_name_or_path), pretrained_model_name_or_path))
+        alone = not Path(name).is_dir() and not hub_answers()
+        if alone:
+            options["local_files_only"] = True  # it may have been fetched before
+        try:
+            return super().from_pretrained(name, **options)
+        except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
+            what = "holds no model" if Path(name).is_dir() else "is no folder, and could not be had from Hugging Face"
+            cause = str(error).strip().split("\n")[0]
+            if alone and isinstance(error, OSError):
+                cause = "the hub does not answer, and it was not fetched before"
+            raise ModelError(f"{name} {what}: {cause}") from error
+
+    @classmethod
+    def _from_pretrained(
+        cls,
+        *,
+        model_id: str,
+        revision: str | None,
+        cache_dir: str | Path | None,
+        force_download: bool,
+        local_files_only: bool,
+        token: str | bool | None,
+        config: dict[str, Any] | None = None,
+        **model_kwargs: Any,
+    ) -> "LoCUS":
+        if config is None or "backbone_fingerprint" not in config:
+            raise ModelError(f"{model_id} has no {CONFIG} of a LoCUS model")
+        if config.get("head") not in get_args(HeadKind):
+            raise ModelError(f"{model_id} has a head {config.get('head')!r}, which this version of LoCUS does not know")
+        file = Path(model_id) / WEIGHTS
+        if not Path(model_id).is_dir():
+            file = hf_hub_download(
+                model_id,
+                WEIGHTS,
+                revision=revision,
+                cache_dir=cache_dir,
+                force_download=force_download,
+                local_files_only=local_files_only,
+                token=token,
+            )
+        model = cls(**model_kwargs)
+        if model.backbone.fingerprint != config["backbone_fingerprint"]:
+            raise ModelError(
+                f"{model_id} was learned on a {config['backbone']} with weights {config['backbone_fingerprint']}, but "
+                f"{model.backbone.name} has {model.backbone.fingerprint} here: its features would mean nothing"
+            )
+        load_learned(model.head, load_file(file), model_id)
+        return model
+
+    @classmethod
+    def from_authors(cls, path: str | Path, backbone: str | Backbone = "dino-vitb8", radius: float = 0.2) -> "LoCUS":
+        """A checkpoint released by the paper's authors: `locus_dino_rad0.2m_ep20.pth`, or 0.6 m with `radius=0.6`.
+
+        It sits on DINO ViT-B/8 after block 11; its attention is scaled by 0.125, not by the 0.177 of its width.
+        """
+        model = cls(backbone, 11 if isinstance(backbone, str) else None, radii=(radius,), attention_scale=0.125)
+        load_learned(model.head, authors_head(Path(path)), path)
+        return model
+
+
+def load(name: str, layer: int | None = None) -> LoCUS:
+    """A trained model, as of `from_pretrained`; or a backbone as it is, by name or by its folder."""
+    config = Path(name) / CONFIG
+    network = config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace")
+    known = {"classic", *backbones.VARIANTS, *(variant.hub for variant in backbones.VARIANTS.values())}
+    if name in known or network:
+        return LoCUS(name, layer, head="identity")
+    if layer is not None:
+        raise ModelError(f"{name} is a trained model, whose layer is fixed; leave --layer out")
+    return LoCUS.from_pretrained(name)
+
+
+def this_device() -> torch.device:
+    """This process's GPU if there is one, else the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:
+    """Fill a head; every weight must be there, fit, and be wanted."""
+    wanted = {name: tuple(weight.shape) for name, weight in head.state_dict().items()}
+    given = {name: tuple(weight.shape) for name, weight in learned.items()}
+    wrong = [f"{name} is missing" for name in wanted.keys() - given.keys()]
+    wrong += [f"{name} is unknown" for name in given.keys() - wanted.keys()]
+    wrong += [
+        f"{name} is {given[name]}, not {wanted[name]}"
+        for name in wanted.keys() & given.keys()
+        if wanted[name] != given[name]
+    ]
+    if wrong:
+        raise ModelError(f"{source} does not fit the head: {'; '.join(sorted(wrong))}")
+    head.load_state_dict(learned)

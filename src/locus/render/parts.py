@@ -1,0 +1,98 @@
+"""Parts: pieces of surface with one material each; and the one big mesh that a list of labelled things becomes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float, Float32, Int32
+
+from locus.render.materials import Material
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A piece of surface with one material. Normals point outwards; corners on a sharp edge are not shared."""
+
+    vertices: Float32[np.ndarray, "v 3"]
+    normals: Float32[np.ndarray, "v 3"]
+    uvs: Float32[np.ndarray, "v 2"]
+    """In metres for a material that repeats, from 0 to 1 for one that is fitted (a picture, a screen)."""
+    faces: Int32[np.ndarray, "f 3"]
+    material: Material
+    tint: Float32[np.ndarray, "v 3"] | None = None
+    """Multiplies the texture's colour, per vertex (linear)."""
+
+    def tints(self) -> Float32[np.ndarray, "v 3"]:
+        return np.ones_like(self.vertices) if self.tint is None else self.tint
+
+    def moved(self, matrix: Float[np.ndarray, "4 4"]) -> "Part":
+        """The part under a rigid motion (with a uniform scale, if any)."""
+        rotation = matrix[:3, :3].astype(np.float32)
+        vertices = self.vertices @ rotation.T + matrix[:3, 3].astype(np.float32)
+        normals = self.normals @ rotation.T
+        return replace(self, vertices=vertices, normals=normals / np.linalg.norm(normals, axis=1, keepdims=True))
+
+
+def merged(parts: Sequence[Part]) -> Part:
+    """Parts of one material as one."""
+    starts = np.cumsum([0] + [len(part.vertices) for part in parts[:-1]])
+    return Part(
+        np.concatenate([part.vertices for part in parts]),
+        np.concatenate([part.normals for part in parts]),
+        np.concatenate([part.uvs for part in parts]),
+        np.concatenate([part.faces + np.int32(start) for part, start in zip(parts, starts, strict=True)]),
+        parts[0].material,
+        np.concatenate([part.tints() for part in parts]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Thing:
+    """Parts that belong together and are labelled as one: a chair, a floor, a wall."""
+
+    semantic: int
+    instance: int
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """All things of a scene as one triangle mesh with labels per face."""
+
+    vertices: Float32[np.ndarray, "v 3"]
+    normals: Float32[np.ndarray, "v 3"]
+    uvs: Float32[np.ndarray, "v 2"]
+    tint: Float32[np.ndarray, "v 3"]
+    faces: Int32[np.ndarray, "f 3"]
+    material: Int32[np.ndarray, " f"]
+    semantic: Int32[np.ndarray, " f"]
+    instance: Int32[np.ndarray, " f"]
+    materials: list[Material]
+
+
+def join(things: Sequence[Thing]) -> Mesh:
+    """One mesh of all things; materials are numbered in the order in which they are met."""
+    parts = [(thing, part) for thing in things for part in thing.parts]
+    number: dict[int, int] = {}
+    materials = []
+    for _, part in parts:
+        if id(part.material) not in number:
+            number[id(part.material)] = len(materials)
+            materials.append(part.material)
+    starts = np.cumsum([0] + [len(part.vertices) for _, part in parts])
+    counts = [len(part.faces) for _, part in parts]
+
+    def per_face(values: list[int]) -> Int32[np.ndarray, " f"]:
+        return np.repeat(np.array(values, np.int32), counts)
+
+    return Mesh(
+        vertices=np.concatenate([part.vertices for _, part in parts]),
+        normals=np.concatenate([part.normals for _, part in parts]),
+        uvs=np.concatenate([part.uvs for _, part in parts]),
+        tint=np.concatenate([part.tints() for _, part in parts]),
+        faces=np.concatenate([part.faces + np.int32(start) for (_, part), start in zip(parts, starts, strict=False)]),
+        material=per_face([number[id(part.material)] for _, part in parts]),
+        semantic=per_face([thing.semantic for thing, _ in parts]),
+        instance=per_face([thing.instance for thing, _ in parts]),
+        materials=materials,
+    )

@@ -1,0 +1,118 @@
+"""A shoot: a stage, a camera and its poses; taking the pictures, lazily or ahead on two threads."""
+
+from collections import OrderedDict
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+from jaxtyping import Float, Float32, Int32, UInt8
+
+from locus.geometry import Camera
+from locus.render.camera_view import view
+from locus.render.sensor import photograph, structured_light
+from locus.render.stage import Stage
+from locus.scenes.scene import Convention, Frame, LabelClass, Scene, Source
+
+CONVENTION = Convention(depth_scale=1.0)
+AHEAD = 4
+"""Frames rendered ahead of the one asked for; memory holds no more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """One picture with its depth and labels."""
+
+    image: UInt8[np.ndarray, "h w 3"]
+    depth: Float32[np.ndarray, "h w"]
+    semantic: Int32[np.ndarray, "h w"]
+    instance: Int32[np.ndarray, "h w"]
+
+
+class Shoot:
+    """Takes the picture of any of its poses. The same number always gives the same picture."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        camera: Camera,
+        poses: Sequence[Float[np.ndarray, "4 4"]],
+        seed: int,
+        labelled: bool,
+        depth_noise: bool = False,
+    ) -> None:
+        self.camera, self.poses, self.labelled = camera, poses, labelled
+        self._stage, self._seed, self._depth_noise = stage, seed, depth_noise
+        self._recent: OrderedDict[int, Shot] = OrderedDict()
+        self._lock = Lock()
+
+    def take(self, number: int) -> Shot:
+        """Render one picture."""
+        rng = np.random.default_rng([self._seed, 7, number])
+        seen = view(self._stage, self.camera, self.poses[number], rng)
+        image = photograph(seen.radiance, rng)
+        depth = structured_light(seen.depth, rng) if self._depth_noise else seen.depth
+        return Shot(image, depth, seen.semantic, seen.instance)
+
+    def recent(self, number: int) -> Shot:
+        """The same, kept for a while: image, depth and labels of a frame are asked for one after the other."""
+        with self._lock:
+            if number not in self._recent:
+                self._recent[number] = self.take(number)
+                if len(self._recent) > AHEAD:
+                    self._recent.popitem(last=False)
+            return self._recent[number]
+
+    def scene(self, name: str, form: str, classes: Sequence[LabelClass]) -> Scene:
+        """A scene whose frames are rendered when they are looked at."""
+        sources = [RenderedSource(f"{number:05d}", self, number) for number in range(len(self.poses))]
+        return Scene(name, form, sources, CONVENTION, classes)
+
+    def frames(self, classes: Sequence[LabelClass]) -> Generator[Frame, None, None]:
+        """All frames in order, rendered ahead on two threads; each can be forgotten before the next."""
+        with ThreadPoolExecutor(2) as pool:
+            waiting: OrderedDict[int, Future[Shot]] = OrderedDict()
+            try:
+                for number in range(len(self.poses)):
+                    for ahead in range(number, min(number + AHEAD, len(self.poses))):
+                        if ahead not in waiting:
+                            waiting[ahead] = pool.submit(self.take, ahead)
+                    shot = waiting.pop(number).result()
+                    yield Frame(RenderedSource(f"{number:05d}", self, number, shot), CONVENTION, classes)
+            finally:
+                # Interrupted: what has not begun is not begun.
+                pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True, eq=False)
+class RenderedSource(Source):
+    """A frame of a shoot; rendered when first asked for, unless its picture has been taken already."""
+
+    shoot: Shoot = field(repr=False)
+    number: int
+    shot: Shot | None = field(default=None, repr=False)
+
+    def _picture(self) -> Shot:
+        return self.shot or self.shoot.recent(self.number)
+
+    def image(self) -> UInt8[np.ndarray, "h w 3"]:
+        return self._picture().image
+
+    def image_size(self) -> tuple[int, int]:
+        return self.shoot.camera.width, self.shoot.camera.height
+
+    def depth(self) -> Float32[np.ndarray, "h w"]:
+        return self._picture().depth.copy()
+
+    def camera(self) -> Camera:
+        return self.shoot.camera
+
+    def pose(self) -> Float[np.ndarray, "4 4"]:
+        return self.shoot.poses[self.number]
+
+    def semantic(self) -> Int32[np.ndarray, "h w"] | None:
+        return self._picture().semantic if self.shoot.labelled else None
+
+    def instance(self) -> Int32[np.ndarray, "h w"] | None:
+        return self._picture().instance if self.shoot.labelled else None

@@ -1,0 +1,201 @@
+"""A scene ready to be seen: its mesh, textures, light and rays; and the colour that comes back along any ray."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from locus.render.baking import LIFT, Baked, sun_share, window_met
+from locus.render.lights import Lights, basis
+from locus.render.materials import TextureStore
+from locus.render.parts import Mesh
+from locus.scenes.rays import Hits, Tracer
+
+MIRRORS_BELOW = 0.5
+"""Roughness under which a surface mirrors its surroundings."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What came back along rays."""
+
+    radiance: Float32[np.ndarray, "n 3"]
+    ambient: Float32[np.ndarray, "n 3"]
+    """The part of the radiance that short-range occlusion darkens."""
+    gloss: Float32[np.ndarray, "n 3"]
+    """The part of the radiance that a rough surface mirrors, by one ray each and therefore noisy."""
+    hits: Hits
+    normal: Float32[np.ndarray, "n 3"]
+    """Facing the viewer."""
+    window: Int32[np.ndarray, " n"]
+    """The window through which a ray left, -1 for none."""
+
+
+class Stage:
+    """A lit scene. Reading it is safe from several threads."""
+
+    def __init__(
+        self, mesh: Mesh, lights: Lights, light: Callable[[Tracer, Float32[np.ndarray, "f 3"]], Baked]
+    ) -> None:
+        """`light` computes the light at vertices, given the rays and the mean colour of every face."""
+        self.mesh, self.lights = mesh, lights
+        self.tracer = Tracer(mesh.vertices, mesh.faces)
+        self.textures = TextureStore(mesh.materials)
+        self._texture = self.textures.texture[mesh.material]
+        per_material = np.array(
+            [(m.tile, m.roughness, float(m.metal), m.emission) for m in mesh.materials], np.float32
+        )[mesh.material]
+        self._tile, self._roughness, self._metal, self._emission = np.ascontiguousarray(per_material.T)
+        corners = mesh.vertices[mesh.faces]
+        cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        area = np.linalg.norm(cross, axis=1)
+        self._flat_normal = (cross / np.maximum(area, 1e-12)[:, None]).astype(np.float32)
+        edges = mesh.uvs[mesh.faces[:, 1:]] - mesh.uvs[mesh.faces[:, :1]]
+        uv_area = np.abs(edges[:, 0, 0] * edges[:, 1, 1] - edges[:, 0, 1] * edges[:, 1, 0]) / self._tile**2
+        side = np.left_shift(1, self.textures.log_size[self._texture]).astype(np.float32)
+        self._texels_per_metre = side * np.sqrt(uv_area / np.maximum(area, 1e-12)).astype(np.float32)
+        albedo = self.textures.mean[self._texture] * mesh.tint[mesh.faces].mean(axis=1)
+        baked = light(self.tracer, albedo * (self._emission == 0)[:, None])
+        self._vertex = np.concatenate(
+            [mesh.normals, mesh.uvs, mesh.tint, baked.ambient, baked.sun[:, None]], axis=1
+        ).astype(np.float32)
+        self._near_sun = baked.near_sun[mesh.faces].any(axis=1)
+
+    def look(
+        self,
+        origins: Float32[np.ndarray, "n 3"],
+        directions: Float32[np.ndarray, "n 3"],
+        pixel_angle: float,
+        rng: np.random.Generator,
+    ) -> Samples:
+        """What comes back along primary rays with unit directions: sharp sun, mirrored surroundings and all."""
+        hits = self.tracer.nearest(origins, directions)
+        met = np.flatnonzero(hits.face >= 0)
+        radiance = np.zeros((len(origins), 3), np.float32)
+        ambient = np.zeros_like(radiance)
+        normal = -directions.copy()
+        window = np.full(len(origins), -1, np.int32)
+        gone = np.flatnonzero(hits.face < 0)
+        if len(gone):
+            radiance[gone] = self.lights.outside.radiance(directions[gone])
+            window[gone] = window_met(origins[gone], directions[gone], self.lights.windows)
+        face, way = hits.face[met], directions[met]
+        values = self._interpolate(face, hits.u[met], hits.v[met])
+        albedo = self._albedo(face, values, hits.distance[met], way, pixel_angle)
+        facing, flat = self._facing(face, values, way)
+        normal[met] = facing
+        point = origins[met] + hits.distance[met, None] * way + LIFT / 2 * flat
+        matt = albedo * (1 - self._metal[face])[:, None]
+        light = values[:, 8:11]
+        ambient[met] = matt * light
+        direct = matt * self._sunlight(point, facing, flat, face)[:, None] * self.lights.outside.sunlight
+        direct += albedo * self._emission[face, None]
+        mirrored = self._mirrored(point, way, facing, flat, face, albedo, light, pixel_angle, rng)
+        gloss = np.zeros_like(radiance)
+        gloss[met] = mirrored * (self._roughness[face] > 0.1)[:, None]
+        radiance[met] = direct + mirrored
+        radiance += ambient
+        return Samples(radiance, ambient, gloss, hits, normal, window)
+
+    def _interpolate(
+        self, face: Int32[np.ndarray, " n"], u: Float32[np.ndarray, " n"], v: Float32[np.ndarray, " n"]
+    ) -> Float32[np.ndarray, "n 12"]:
+        """Normal (3), texture coordinates (2), tint (3), ambient light (3) and sun (1) at points of faces."""
+        corners = self.mesh.faces[face]
+        values = self._vertex[corners[:, 0]] * (1 - u - v)[:, None]
+        values += self._vertex[corners[:, 1]] * u[:, None]
+        values += self._vertex[corners[:, 2]] * v[:, None]
+        return values
+
+    def _albedo(
+        self,
+        face: Int32[np.ndarray, " n"],
+        values: Float32[np.ndarray, "n 12"],
+        distance: Float32[np.ndarray, " n"],
+        way: Float32[np.ndarray, "n 3"],
+        pixel_angle: float,
+    ) -> Float32[np.ndarray, "n 3"]:
+        cosine = np.abs((self._flat_normal[face] * way).sum(axis=1))
+        # Between the sharp and the safe choice for a pixel that is longer than wide on a slanted surface.
+        footprint = distance * np.float32(pixel_angle) / np.sqrt(np.maximum(cosine, 0.05))
+        level = np.log2(np.maximum(footprint * self._texels_per_metre[face], 1e-6)) - 0.3
+        uv = values[:, 3:5] / self._tile[face, None]
+        return self.textures.sample(self._texture[face], uv, level.astype(np.float32)) * values[:, 5:8]
+
+    def _facing(
+        self, face: Int32[np.ndarray, " n"], values: Float32[np.ndarray, "n 12"], way: Float32[np.ndarray, "n 3"]
+    ) -> tuple[Float32[np.ndarray, "n 3"], Float32[np.ndarray, "n 3"]]:
+        """The smooth and the flat normal, both turned to the viewer."""
+        flat = self._flat_normal[face]
+        flat = flat * np.where((flat * way).sum(axis=1) > 0, np.float32(-1), np.float32(1))[:, None]
+        smooth = values[:, :3] / np.maximum(np.linalg.norm(values[:, :3], axis=1, keepdims=True), 1e-6)
+        smooth = smooth * np.where((smooth * flat).sum(axis=1) < 0, np.float32(-1), np.float32(1))[:, None]
+        return smooth, flat
+
+    def _sunlight(
+        self,
+        point: Float32[np.ndarray, "n 3"],
+        facing: Float32[np.ndarray, "n 3"],
+        flat: Float32[np.ndarray, "n 3"],
+        face: Int32[np.ndarray, " n"],
+    ) -> Float32[np.ndarray, " n"]:
+        sun = self.lights.outside.sun
+        if not self.lights.outside.sunlight.any():
+            return np.zeros(len(point), np.float32)
+        cosine = np.maximum(facing @ sun, 0) * ((flat @ sun > 0) & self._near_sun[face])
+        return cosine * sun_share(point, cosine, self.tracer, self.lights)
+
+    def _mirrored(
+        self,
+        point: Float32[np.ndarray, "n 3"],
+        way: Float32[np.ndarray, "n 3"],
+        facing: Float32[np.ndarray, "n 3"],
+        flat: Float32[np.ndarray, "n 3"],
+        face: Int32[np.ndarray, " n"],
+        albedo: Float32[np.ndarray, "n 3"],
+        light: Float32[np.ndarray, "n 3"],
+        pixel_angle: float,
+        rng: np.random.Generator,
+    ) -> Float32[np.ndarray, "n 3"]:
+        """Light mirrored by glossy surfaces, by one ray each, spread by their roughness (Schlick's reflectance)."""
+        mirrored = np.zeros_like(point)
+        chosen = np.flatnonzero(self._roughness[face] < MIRRORS_BELOW)
+        if not len(chosen):
+            return mirrored
+        face, albedo, normal, way, flat = face[chosen], albedo[chosen], facing[chosen], way[chosen], flat[chosen]
+        roughness = self._roughness[face]
+        cosine = np.clip(-(normal * way).sum(axis=1), 0, 1)
+        out = way + 2 * cosine[:, None] * normal
+        a, b = basis(out)
+        radius = (0.6 * roughness**2 * np.sqrt(rng.random(len(chosen), np.float32)))[:, None]
+        angle = rng.random(len(chosen), np.float32)[:, None] * np.float32(2 * np.pi)
+        out = out + radius * (np.cos(angle) * a + np.sin(angle) * b)
+        # A spread ray must not dive into its own surface.
+        out = out + np.maximum(0.02 - (out * flat).sum(axis=1), 0)[:, None] * flat
+        out = (out / np.linalg.norm(out, axis=1, keepdims=True)).astype(np.float32)
+        metal = self._metal[face, None]
+        base = 0.04 * (1 - metal) + albedo * metal
+        fresnel = base + (1 - base) * ((1 - cosine) ** 5 * (1 - roughness) ** 2)[:, None]
+        strength = fresnel * np.where(metal > 0, 1.0, (1 - roughness[:, None] / MIRRORS_BELOW))
+        seen = np.minimum(self._glance(point[chosen], out, pixel_angle), 3.0)
+        # One ray cannot stand for the wide cone of brushed metal; the light around fills the rest.
+        blurred = metal * np.minimum(2.5 * roughness[:, None], 0.8)
+        mirrored[chosen] = strength * (seen * (1 - blurred) + light[chosen] * blurred)
+        return mirrored
+
+    def _glance(
+        self, origins: Float32[np.ndarray, "n 3"], directions: Float32[np.ndarray, "n 3"], pixel_angle: float
+    ) -> Float32[np.ndarray, "n 3"]:
+        """What a mirrored ray sees, by baked light alone."""
+        hits = self.tracer.nearest(origins, directions)
+        radiance = np.zeros_like(origins)
+        gone = np.flatnonzero(hits.face < 0)
+        radiance[gone] = self.lights.outside.radiance(directions[gone])
+        met = np.flatnonzero(hits.face >= 0)
+        face = hits.face[met]
+        values = self._interpolate(face, hits.u[met], hits.v[met])
+        albedo = self._albedo(face, values, hits.distance[met], directions[met], 2 * pixel_angle)
+        light = values[:, 8:11] + values[:, 11:] * self.lights.outside.sunlight + self._emission[face, None]
+        radiance[met] = albedo * light
+        return radiance

@@ -1,0 +1,38 @@
+"""Many scenes: from paths, globs and list files to scenes under distinct names."""
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+
+from locus.errors import SceneError
+from locus.scenes.load import load_scene
+from locus.scenes.scene import Scene
+
+
+def find_scenes(given: Sequence[str | Path]) -> list[Path]:
+    """Folders of scenes: paths as they are, globs expanded, and the lines of `.txt` lists, relative to the list."""
+    found: list[Path] = []
+    for each in given:
+        path = Path(each)
+        if path.suffix == ".txt" and path.is_file():
+            lines = [line.strip() for line in path.read_text().splitlines()]
+            found += [path.parent / line for line in lines if line and not line.startswith("#")]
+        elif path.exists():
+            found.append(path)
+        else:
+            matches = sorted(glob.glob(str(each)))  # noqa: PTH207  a pattern may be absolute
+            if not matches:
+                raise SceneError(f"{each} is no scene, no list of scenes, and matches nothing")
+            found += [Path(match) for match in matches if Path(match).is_dir()]
+    return list(dict.fromkeys(found))
+
+
+def open_scenes(paths: Sequence[Path]) -> list[Scene]:
+    """Scenes under their own names; two of one name would be taken for one environment."""
+    scenes = [load_scene(path) for path in paths]
+    names: dict[str, Path | None] = {}
+    for scene in scenes:
+        if scene.name in names:
+            raise SceneError(f"{names[scene.name]} and {scene.folder} have the same name; rename one")
+        names[scene.name] = scene.folder
+    return scenes

@@ -1,0 +1,66 @@
+"""Which frames of a map show what an image shows? Images as bags of landmarks: one number for each that they show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy import ndarray
+from scipy.sparse import csr_matrix, diags
+from torch import Tensor
+
+from locus.landmarks import LandmarkMap
+from locus.tasks.localize import LandmarkMatches, match_landmarks
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Frames of a map, the most alike first."""
+
+    frame: Int[ndarray, " k"]
+    """Rows of the map's frames."""
+    score: Float[ndarray, " k"]
+    """Cosine of the two bags, 0 to 1."""
+    stuck: float
+    """Share of the image's matches, of all scales, that are where their landmark was in the map's images."""
+
+
+def rank_frames(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], k: int = 10) -> Ranking:
+    """The k frames of a map, of all its places, that show most of what an image shows."""
+    rows, columns = features.shape[1:3]
+    matches = [match_landmarks(world, of_scale, (columns, rows), scale) for scale, of_scale in enumerate(features)]
+    similarity = np.asarray((frame_descriptors(world) @ image_descriptor(world, matches).T).todense())[:, 0]
+    best = np.argsort(-similarity, kind="stable")[:k]
+    unmoved = np.concatenate([of_scale.unmoved for of_scale in matches])
+    return Ranking(best, similarity[best], float(unmoved.mean()) if len(unmoved) else 0.0)
+
+
+def image_descriptor(world: LandmarkMap, matches: Sequence[LandmarkMatches]) -> csr_matrix:
+    """An image as a bag of landmarks: each patch counts for the landmark most like it, as far as that is above chance.
+
+    One row of unit length, a column for each landmark of the map, weighed as those of `frame_descriptors`.
+
+    Args:
+        world: The map.
+        matches: Of the image's patches at each scale.
+    """
+    weights = np.zeros(len(world))
+    for scale, of_scale in enumerate(matches):
+        chance = float(world.frames.chance[:, scale].mean())
+        np.add.at(weights, of_scale.landmark, np.maximum(0.0, of_scale.similarity - chance))
+    return _weighed(world, csr_matrix(weights[None]))
+
+
+def frame_descriptors(world: LandmarkMap) -> csr_matrix:
+    """The frames of a map as bags of landmarks: those they are known to show."""
+    return _weighed(world, csr_matrix(world.sightings, dtype=np.float64))
+
+
+def _weighed(world: LandmarkMap, counts: csr_matrix) -> csr_matrix:
+    """Many patches of one landmark count little more than one; a landmark that many frames show counts little."""
+    shown_by = np.maximum(np.diff(world.sightings.tocsc().indptr), 1)
+    rarity = np.log1p(len(world.frames) / shown_by)
+    counts.data = np.sqrt(counts.data)
+    bags = csr_matrix(counts @ diags(rarity))
+    length = np.sqrt(np.asarray(bags.multiply(bags).sum(axis=1)).ravel())
+    return csr_matrix(diags(1 / np.maximum(length, 1e-12)) @ bags)

@@ -1,0 +1,228 @@
+"""Where was this image taken? Its patches are matched to a map's landmarks, and the camera posed to fit them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import poselib
+from jaxtyping import Bool, Float, Float32, Int, UInt8
+from numpy import ndarray
+from torch import Tensor
+
+from locus.errors import LocusError
+from locus.geometry import Camera, invert
+from locus.landmarks import LandmarkMap
+from locus.model import LoCUS
+from locus.scenes.patches import patch_centres, patch_points_camera
+from locus.scenes.scene import check_aspect
+from locus.tasks.consensus import rigid_consensus
+from locus.tasks.five_point import poselib_camera
+
+PLACES = 3  # tried, those that the most patches find landmarks of
+METRES = 1.5  # radii that a point may lie from its landmark: landmarks are a radius apart
+PATCHES = 1.25  # patches that a landmark may be seen from where it should be
+LANDMARKS = 6  # that must agree, or there is no pose
+ITERATIONS = 2000
+LEAST_RGBD, LEAST_RGB = 0.16, 0.10  # confidence, below which an image is not here (docs/maps.md)
+STUCK = 3  # patches from where its landmark was in the map's images: a match that may only repeat that place
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkMatches:
+    """Patches of an image, each with the landmark that is most like it."""
+
+    patch: Int[ndarray, " n"]
+    """Row-major in the grid."""
+    landmark: Int[ndarray, " n"]
+    similarity: Float[ndarray, " n"]
+    pixel: Float[ndarray, "n 2"]
+    unmoved: Bool[ndarray, " n"]
+    """Whether it sits where its landmark was in the map's images, within three patches."""
+
+    def __len__(self) -> int:
+        return len(self.patch)
+
+    @property
+    def stuck(self) -> float:
+        """Share of the matches that are where their landmark was in the map's images.
+
+        Features know where in the image they are; a share far above what a random place would give is that bias at
+        work.
+        """
+        return float(self.unmoved.mean()) if len(self) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Location:
+    """An answer: where the camera is, or that it is not in the map."""
+
+    environment: str | None
+    """The place; None if the image was not taken in any of the map's."""
+    world_from_camera: Float[ndarray, "4 4"] | None
+    confidence: float
+    """From 0 to 1: how much more alike than chance the matches that agree with the pose are, times the root of their
+    share."""
+    inliers: Bool[ndarray, " n"]
+    matches: LandmarkMatches
+    """In the place that fits best; its landmarks are rows of the map."""
+    reason: str
+    """Why there is no answer, in one sentence; empty if there is one."""
+
+    @property
+    def here(self) -> bool:
+        return self.environment is not None
+
+
+def match_landmarks(
+    world: LandmarkMap, features: Float[Tensor, "rows columns c"], size: tuple[int, int], scale: int = 0
+) -> LandmarkMatches:
+    """Every patch of an image of `size` (width, height) with the landmark of one scale most like it."""
+    rows, columns = features.shape[:2]
+    similarity, landmark = world.search(features.flatten(0, 1), 1, scale)
+    if not landmark.shape[1]:
+        nothing = np.zeros(0, np.int64)
+        return LandmarkMatches(nothing, nothing, np.zeros(0), np.zeros((0, 2)), np.zeros(0, bool))
+    at = patch_centres((rows, columns), 1, 1).reshape(-1, 2)
+    off = np.abs(at - world.landmarks.seen_at[landmark[:, 0]]) * [columns, rows]
+    return LandmarkMatches(
+        patch=np.arange(rows * columns),
+        landmark=landmark[:, 0],
+        similarity=similarity[:, 0],
+        pixel=at * size,
+        unmoved=off.max(axis=1) <= STUCK,
+    )
+
+
+def likely_places(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"]) -> list[int]:
+    """The places of a map, the likeliest first: by how many patches, of all scales, find their landmark in each."""
+    count = np.zeros(len(world.environments))
+    for scale, of_scale in enumerate(features):
+        landmark = world.search(of_scale.flatten(0, 1), 1, scale)[1]
+        count += np.bincount(world.landmarks.environment[landmark.ravel()], minlength=len(count))
+    return np.argsort(-count, kind="stable").tolist()
+
+
+def localize(
+    world: LandmarkMap,
+    model: LoCUS,
+    image: UInt8[ndarray, "height width 3"],
+    camera: Camera,
+    depth: Float32[ndarray, "height width"] | None = None,
+    *,
+    threshold: float | None = None,
+    seed: int = 0,
+) -> Location:
+    """Where an image was taken, or that it was taken elsewhere.
+
+    Args:
+        world: The map.
+        model: The model the map was made with.
+        image: RGB.
+        camera: Its intrinsics.
+        depth: z in metres, 0 where unknown. With it the pose is found from points in space, else from pixels.
+        threshold: The least confidence of an answer. By default as measured (docs/maps.md).
+        seed: Of the random samples. Same seed, same answer.
+    """
+    world.check(model)
+    check_aspect((camera.width, camera.height), (image.shape[1], image.shape[0]), "the calibration", "the image")
+    features = model.features(image).cpu()
+    return localize_features(world, features, camera, depth, threshold=threshold, seed=seed)
+
+
+def localize_features(
+    world: LandmarkMap,
+    features: Float[Tensor, "scales rows columns c"],
+    camera: Camera,
+    depth: Float32[ndarray, "height width"] | None = None,
+    *,
+    threshold: float | None = None,
+    seed: int = 0,
+) -> Location:
+    """The same from an image's features."""
+    if len(features) != len(world.radii):
+        raise LocusError(f"the features have {len(features)} scales, the map {len(world.radii)}")
+    grid = (features.shape[1], features.shape[2])
+    points = None
+    if depth is not None:
+        if depth.shape != (camera.height, camera.width):
+            raise LocusError(
+                f"the depth map is {depth.shape[1]}×{depth.shape[0]}, the camera {camera.width}×{camera.height}"
+            )
+        points = patch_points_camera(depth, camera, grid)[0].reshape(-1, 3)
+    least = threshold if threshold is not None else (LEAST_RGB if points is None else LEAST_RGBD)
+    order = likely_places(world, features)[:PLACES] if len(world.environments) > 1 else [0]
+    tried = [_in_place(world, place, features, camera, points, seed) for place in order]
+    best = max(tried, key=lambda location: (location.confidence, location.inliers.sum()))
+    if best.reason or best.confidence >= least:
+        return best
+    reason = (
+        f"not here: the best pose, in {best.environment}, has a confidence of {best.confidence:.2f}, "
+        f"and {least:.2f} is needed"
+    )
+    return replace(best, environment=None, world_from_camera=None, reason=reason)
+
+
+def _in_place(
+    world: LandmarkMap,
+    place: int,
+    features: Float[Tensor, "scales rows columns c"],
+    camera: Camera,
+    points: Float[ndarray, "patches 3"] | None,
+    seed: int,
+) -> Location:
+    """The best pose in one place, however bad. It rests on the finest scale, whose landmarks are the most exact."""
+    finest = int(np.argmin(world.radii))
+    local = world.place(place)
+    matches = match_landmarks(local, features[finest], (camera.width, camera.height), finest)
+    if points is not None:
+        matches = _only(matches, np.isfinite(points[matches.patch]).all(axis=1))
+    positions = local.landmarks.position[matches.landmark].astype(np.float64)
+    if points is not None:
+        found = _from_points(points[matches.patch], positions, METRES * world.radii[finest], seed)
+    else:
+        patch = max(camera.width / features.shape[2], camera.height / features.shape[1])
+        found = _from_pixels(matches.pixel, positions, camera, PATCHES * patch, seed)
+    rows = np.flatnonzero(world.landmarks.environment == place)
+    matches = replace(matches, landmark=rows[matches.landmark])
+    agreed = len(np.unique(matches.landmark[found[1]])) if found is not None else 0
+    if found is None or agreed < LANDMARKS:
+        nobody = np.zeros(len(matches), bool)
+        reason = f"not here: {len(matches)} matches agree on no pose (on {agreed} landmarks, {LANDMARKS} must)"
+        return Location(None, None, 0.0, nobody, matches, reason)
+    pose, inliers = found
+    chance = float(local.frames.chance[:, finest].mean())
+    above = (float(matches.similarity[inliers].mean()) - chance) / max(1 - chance, 1e-6)
+    above = min(max(above, 0.0), 1.0)
+    return Location(world.environments[place], pose, above * float(inliers.mean()) ** 0.5, inliers, matches, "")
+
+
+def _only(matches: LandmarkMatches, kept: Bool[ndarray, " n"]) -> LandmarkMatches:
+    return replace(
+        matches,
+        patch=matches.patch[kept],
+        landmark=matches.landmark[kept],
+        similarity=matches.similarity[kept],
+        pixel=matches.pixel[kept],
+        unmoved=matches.unmoved[kept],
+    )
+
+
+def _from_points(
+    points_camera: Float[ndarray, "n 3"], positions: Float[ndarray, "n 3"], metres: float, seed: int
+) -> tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]] | None:
+    fit = rigid_consensus(points_camera, positions, metres, seed=seed)
+    return None if fit is None else (fit.b_from_a, fit.inliers)
+
+
+def _from_pixels(
+    pixels: Float[ndarray, "n 2"], positions: Float[ndarray, "n 3"], camera: Camera, error: float, seed: int
+) -> tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]] | None:
+    if len(pixels) < 4:
+        return None
+    options = {"max_reproj_error": error, "max_iterations": ITERATIONS, "seed": seed}
+    pose, report = poselib.estimate_absolute_pose(pixels, positions, poselib_camera(camera), options, {})
+    camera_from_world = np.eye(4)
+    camera_from_world[:3, :3], camera_from_world[:3, 3] = pose.R, pose.t
+    inliers = np.asarray(report["inliers"], bool)
+    if not np.isfinite(camera_from_world).all() or not inliers.any():
+        return None
+    return invert(camera_from_world), inliers

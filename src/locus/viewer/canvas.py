@@ -1,0 +1,192 @@
+"""What stands in the page's 3D view: the cloud, the landmarks, the cameras, and an image that was localized."""
+
+import numpy as np
+import trimesh
+import viser
+import viser.transforms
+from jaxtyping import Bool, Float, UInt8
+from numpy import ndarray
+
+from locus.geometry import Camera
+from locus.tasks.region_pictures import TINT, outlined
+from locus.viewer.lighting import Lit
+from locus.viewer.locating import Located
+from locus.viewer.picking import Hit, Ray, Screen, first, hit_image, hit_point, hit_sphere
+from locus.viewer.viewed import Place
+
+FRUSTA = 80  # shown at most, spread evenly over the frames
+POINT = 0.012  # metres across, of a point of the cloud
+FOUND, DARK = (0, 170, 90), (90, 90, 90)
+OPACITY = 0.85
+
+
+class Stage:
+    """Draws on a viser server, and tells what a click on it hits. It draws what it is told; choices are the page's."""
+
+    def __init__(self, server: viser.ViserServer, place: Place) -> None:
+        self.scene, self.place = server.scene, place
+        self.poses = np.stack([place.seen.frame(row).world_from_camera for row in range(len(place.seen))])
+        self.up = upwards(self.poses)
+        self.heights = place.cloud.points @ self.up.astype(np.float32)
+        # Not the whole box: what is seen through windows lies far outside.
+        low, high = np.percentile(place.cloud.points, (10, 90), axis=0)
+        low, high = (
+            np.minimum(low, self.poses[:, :3, 3].min(axis=0)),
+            np.maximum(high, self.poses[:, :3, 3].max(axis=0)),
+        )
+        self.span = float(np.linalg.norm(high - low))
+        self.frustum = float(np.clip(0.017 * self.span, 0.04, 0.4))
+        rows = np.unique(np.linspace(0, len(place.seen) - 1, min(len(place.seen), FRUSTA)).round().astype(int))
+        self.rows = [int(row) for row in rows]
+        self.screens = [Screen.of(place.seen.frame(row).camera, self.poses[row], self.frustum) for row in self.rows]
+        self.cloud: viser.PointCloudHandle | None = None
+        self.shown = np.ones(len(place.cloud), bool)
+        self.centres, self.radii = np.zeros((0, 3), np.float32), np.zeros(0, np.float32)
+        self.spheres = np.zeros(0, bool)
+        self.scene.set_up_direction(self.up)
+        eye, centre = viewpoint(self.up, low, high)
+        server.initial_camera.position, server.initial_camera.look_at = eye, centre
+        server.initial_camera.up, server.initial_camera.fov = self.up, np.radians(50)
+        self.frusta = [self._frustum(f"/cameras/{row}", row) for row in self.rows]
+        self.lit_views = np.zeros(len(place.seen), bool)
+
+    def draw_cloud(self, colours: UInt8[ndarray, "n 3"], shown: Bool[ndarray, " n"]) -> None:
+        """The cloud's points that are shown; where they are the same as before, only their colours are sent."""
+        if self.cloud is not None and np.array_equal(shown, self.shown):
+            self.cloud.colors = colours[shown]
+            return
+        self.shown = shown
+        self.cloud = self.scene.add_point_cloud(
+            "/cloud",
+            self.place.cloud.points[shown],
+            colours[shown],
+            point_size=POINT,
+            point_shape="circle",
+            point_shading="flat",
+            precision="float32" if np.abs(self.place.cloud.points).max() > 16 else "float16",  # else 8 mm off at most
+        )
+
+    def draw_landmarks(
+        self,
+        centres: Float[ndarray, "m 3"],
+        radii: Float[ndarray, " m"],
+        colours: UInt8[ndarray, "m 3"],
+        shown: Bool[ndarray, " m"],
+        lit: Bool[ndarray, " m"],
+    ) -> None:
+        """Landmarks as spheres; lit ones in the colour of light, and solid."""
+        self.centres, self.radii, self.spheres = centres, radii, shown
+        if not shown.any():
+            self.scene.remove_by_name("/landmarks")
+            return
+        ball = trimesh.creation.icosphere(subdivisions=2)
+        self.scene.add_batched_meshes_simple(
+            "/landmarks",
+            ball.vertices,
+            ball.faces,
+            batched_wxyzs=np.tile([1.0, 0.0, 0.0, 0.0], (int(shown.sum()), 1)),
+            batched_positions=centres[shown],
+            batched_scales=radii[shown],
+            batched_colors=linear(np.where(lit[:, None], np.array(TINT, np.uint8), colours)[shown]),
+            batched_opacities=np.where(lit, 1.0, OPACITY)[shown].astype(np.float32),
+            opacity=1.0,
+            lod="off",
+            cast_shadow=False,
+            receive_shadow=False,
+        )
+
+    def show_cameras(self, visible: bool) -> None:
+        for handle in self.frusta:
+            handle.visible = visible
+
+    def light_cameras(self, lit: Lit | None) -> None:
+        """What is lit, in the images of the cameras; images that stay dark are not sent again."""
+        now = np.zeros(len(self.place.seen), bool) if lit is None else lit.views
+        for row, handle in zip(self.rows, self.frusta, strict=True):
+            if now[row] or self.lit_views[row]:
+                picture = self.place.pictures[row]
+                handle.image = picture if lit is None else outlined(picture, lit.masks[row])
+                handle.color = TINT if now[row] else DARK
+        self.lit_views = now
+
+    def draw_located(self, located: Located | None) -> None:
+        """The camera of an image that was localized, and its inlier matches; nothing where it was not found."""
+        self.scene.remove_by_name("/found")
+        if located is None or located.location.world_from_camera is None:
+            return
+        scale = 1.6 * self.frustum
+        self._add("/found/camera", located.camera, located.location.world_from_camera, located.image, scale, FOUND)
+        self.scene.add_line_segments(
+            "/found/matches", located.lines(self.place, scale), FOUND, thickness=0.7, thickness_units="screen"
+        )
+
+    def hit(self, ray: Ray, *, cameras: bool) -> Hit | None:
+        """What a click means: an image (its row in the features), a landmark of those drawn, or a point."""
+        image = hit_image(ray, self.screens) if cameras else None
+        if image is not None:
+            image = Hit("image", self.rows[image.index], image.distance, image.at)
+        return first(
+            image,
+            hit_sphere(ray, self.centres, self.radii, self.spheres),
+            hit_point(ray, self.place.cloud.points, self.shown, POINT),
+        )
+
+    def look_through(self, client: viser.ClientHandle, pose: Float[ndarray, "4 4"], camera: Camera) -> None:
+        """Put a viewer's eye where a camera is."""
+        with client.atomic():
+            client.camera.wxyz = viser.transforms.SO3.from_matrix(pose[:3, :3]).wxyz
+            client.camera.position = pose[:3, 3]
+            client.camera.fov = 2.2 * np.arctan(0.5 * camera.height / camera.fy)  # a little more than it sees
+
+    def _frustum(self, name: str, row: int) -> viser.CameraFrustumHandle:
+        frame = self.place.seen.frame(row)
+        picture = self.place.pictures[row]
+        return self._add(name, frame.camera, self.poses[row], picture, self.frustum, DARK)
+
+    def _add(
+        self,
+        name: str,
+        camera: Camera,
+        pose: Float[ndarray, "4 4"],
+        image: UInt8[ndarray, "h w 3"],
+        scale: float,
+        colour: tuple[int, int, int],
+    ) -> viser.CameraFrustumHandle:
+        return self.scene.add_camera_frustum(
+            name,
+            fov=2 * float(np.arctan(0.5 * camera.height / camera.fy)),
+            aspect=camera.width / camera.fx * camera.fy / camera.height,
+            scale=scale,
+            thickness=1.2,
+            thickness_units="screen",
+            color=colour,
+            image=image,
+            jpeg_quality=75,
+            wxyz=viser.transforms.SO3.from_matrix(pose[:3, :3]).wxyz,
+            position=pose[:3, 3],
+            cast_shadow=False,
+            receive_shadow=False,
+        )
+
+
+def linear(colours: UInt8[ndarray, "n 3"]) -> UInt8[ndarray, "n 3"]:
+    """sRGB bytes as proportional to light, which is what viser takes the colours of batched meshes for."""
+    return (255 * (colours / 255) ** 2.2).round().astype(np.uint8)
+
+
+def upwards(poses: Float[ndarray, "n 4 4"]) -> Float[ndarray, " 3"]:
+    """Where the images' tops point on average; +z if cameras roll all ways."""
+    up = -poses[:, :3, 1].mean(axis=0)
+    length = np.linalg.norm(up)
+    return up / length if length > 0.1 else np.array([0.0, 0.0, 1.0])
+
+
+def viewpoint(
+    up: Float[ndarray, " 3"], low: Float[ndarray, " 3"], high: Float[ndarray, " 3"]
+) -> tuple[Float[ndarray, " 3"], Float[ndarray, " 3"]]:
+    """An eye that sees a whole box from above and one of its long sides, and the box's centre."""
+    centre, size = (low + high) / 2, high - low
+    across = size - up * (size @ up)
+    side = np.cross(up, np.eye(3)[np.abs(across).argmax()])
+    side = side / max(float(np.linalg.norm(side)), 1e-9)
+    return centre + float(np.linalg.norm(size)) * (0.8 * up + 0.5 * side), centre

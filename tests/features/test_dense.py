@@ -1,0 +1,63 @@
+"""A scene's dense features: those of each image, in the order of the scene, beside the patches' points."""
+
+import numpy as np
+import pytest
+import torch
+
+from locus import LoCUS, load_scene
+from locus.features import dense
+from locus.features.dense import scene_features
+from locus.landmarks import LandmarkMap
+from locus.scenes import patch_points
+from tests.scenes import layouts, room
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "room").mkdir()
+    layouts.nerfstudio(tmp_path / "room", room.shots(9))
+    return tmp_path / "room"
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return LoCUS("classic", dimension=16, radii=(0.3, 0.8), head="linear")
+
+
+def test_features_are_those_of_each_image(folder, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(dense, "FRAMES_AT_ONCE", 4)
+    scene = load_scene(folder)
+    seen = scene_features(model, scene, tmp_path / "cache")
+    assert len(seen) == 9
+    assert seen.grid == (4, 6)
+    assert seen.features.shape == (2, 9, 4, 6, 16)
+    for row in range(9):
+        frame = seen.frame(row)
+        assert frame.name == scene[row].name
+        assert torch.allclose(seen.features[:, row], model.features(frame.image), atol=5e-3)
+        np.testing.assert_allclose(seen.points[row], patch_points(frame, (4, 6))[0], atol=1e-5)
+    assert torch.allclose(seen.features.norm(dim=-1), torch.ones(()), atol=1e-5)
+
+
+def test_a_frame_that_cannot_be_read_is_left_out(folder, model, tmp_path):
+    scene = load_scene(folder)
+    broken = scene[4].name
+    next(folder.rglob(f"*{broken}*.png")).write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match=broken):
+        seen = scene_features(model, scene, tmp_path / "cache")
+    assert len(seen) == 8
+    assert seen.indices == [0, 1, 2, 3, 5, 6, 7, 8]
+    assert [seen.frame(row).name for row in range(8)] == [scene[k].name for k in seen.indices]
+
+
+def test_a_map_is_made_from_a_folder(folder, model, tmp_path):
+    """From files to a map, as a user does it; the features of a random head need not be good."""
+    scene = load_scene(folder)
+    world = LandmarkMap.build(model, scene, cache=tmp_path / "cache")
+    assert len(world.frames) == 9
+    assert set(world.landmarks.scale.tolist()) == {0, 1}
+    assert world.classes == ()  # the folder has no labels
+    assert (LandmarkMap.load(world.save(tmp_path / "map")).landmarks.label == -1).all()
+    location = world.localize(model, scene[0].image, scene[0].camera, scene[0].depth)
+    assert location.here or location.reason.startswith("not here: ")
