@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo demo-quick test test-all lint format docs clean
+.PHONY: demo demo-quick test test-all lint format docs wheel clean
 
 # One pip call, so that the constraints hold for every package at once and torch's CPU build is taken where offered.
 $(VENV)/.demo: $(INPUTS)
@@ -49,5 +49,13 @@ $(VENV)-docs/.docs: $(INPUTS)
 docs: $(VENV)-docs/.docs
 	$(VENV)-docs/bin/mkdocs build --strict
 
+# The wheel as a user gets it: built, installed alone in a fresh environment without any extra, and used there.
+wheel:
+	rm -rf dist $(VENV)-wheel
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd $(VENV)-wheel && bin/python -I ../tests/wheel_smoke.py
+
 clean:
-	rm -rf $(VENV) $(VENV)-docs site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-docs $(VENV)-wheel dist site .pytest_cache .ruff_cache .hypothesis

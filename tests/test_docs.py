@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import inspect
 import io
 import re
@@ -102,6 +103,34 @@ def test_every_benchmark_named_is_there_and_has_the_options_given(page):
             source += inspect.getsource(Settings)
         for option in re.findall(r"--([a-z0-9-]+)", arguments):
             assert re.search(rf'"--{option}"|\b{option.replace("-", "_")}: ', source), f"{file} has no --{option}"
+
+
+NAME = re.compile(r"(?<![\w/.-])locus(?:\.[A-Za-z_]\w*)+")
+
+
+def resolved(name: str) -> object:
+    """What a dotted name means, where modules on the way are imported as a reader would."""
+    found: object = importlib.import_module("locus")
+    for depth, part in enumerate(name.split(".")[1:], 2):
+        if not hasattr(found, part):
+            importlib.import_module(".".join(name.split(".")[:depth]))
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("page", [*DOCS, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_every_name_of_the_package_that_a_page_mentions_is_there(page):
+    for name in sorted(set(NAME.findall(page.read_text(encoding="utf-8")))):
+        try:
+            resolved(name)
+        except (ImportError, AttributeError) as error:
+            pytest.fail(f"{name_of(page)} mentions {name}: {error}")
+
+
+def test_a_name_that_is_not_there_is_noticed():
+    assert NAME.findall("see `locus.scenes.inspect(scene)`, ~/.cache/locus, my.locus.ply") == ["locus.scenes.inspect"]
+    with pytest.raises(ImportError):
+        resolved("locus.scenes.nonsense")
 
 
 def messages() -> list[str]:
