@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from locus.demo.stages import program
 
 from locus.cli import main
 from locus.demo.pipeline import run
-from locus.demo.plan import Folder, Plan
-from locus.demo.stages import program
+from locus.demo.plan import Plan
 from locus.errors import LocusError
 from locus.evaluation.retrieval import Retrieval
 from tests.scenes import layouts, room
@@ -35,7 +35,7 @@ PLAN = Plan(
 def made(tmp_path_factory):
     """A finished demo. Simple rooms stand in for all houses but the one that is mapped."""
     folder = tmp_path_factory.mktemp("made") / "demo"
-    Folder(folder, PLAN).remember("classic")
+    DemoFolder(folder, PLAN).remember("classic")
     for turn, name in enumerate(("trained/house-005000", "trained/house-005001", "unseen/house-006001")):
         shots = room.shots(12)
         for shot in shots:
@@ -105,7 +105,7 @@ def test_run_again_it_takes_up_what_is_finished(made, spoil, capsys):
 
 
 def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_path, capsys):
-    Folder(tmp_path / "demo", PLAN).remember(None)
+    DemoFolder(tmp_path / "demo", PLAN).remember(None)
     shutil.copytree(made / "trained", tmp_path / "demo/trained")
     shutil.copytree(made / "unseen", tmp_path / "demo/unseen")
     page = run(tmp_path / "demo", PLAN, str(made / "run")).folder.report.read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_
     assert "How training went" not in page
     assert "a model which was not trained here" in page
     assert "6/6" in capsys.readouterr().out
-    assert Folder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
+    assert DemoFolder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
 
 
 def test_the_line_that_opens_the_viewer_works_as_it_is(made, tmp_path, monkeypatch, capsys):
@@ -176,13 +176,13 @@ def test_other_things_in_the_folder_are_left_alone(tmp_path):
 def test_a_damaged_note_is_named(tmp_path, text):
     (tmp_path / "demo.json").write_text(text)
     with pytest.raises(LocusError, match=r"demo\.json is damaged"):
-        Folder(tmp_path, PLAN)
+        DemoFolder(tmp_path, PLAN)
 
 
 def test_a_demo_of_another_size_is_refused(tmp_path):
-    Folder(tmp_path, PLAN).remember("classic")
+    DemoFolder(tmp_path, PLAN).remember("classic")
     with pytest.raises(LocusError, match=r"another size \(houses\)"):
-        Folder(tmp_path, replace(PLAN, houses=3))
+        DemoFolder(tmp_path, replace(PLAN, houses=3))
 
 
 def test_as_typed_a_wrong_folder_is_one_sentence(tmp_path, capsys):

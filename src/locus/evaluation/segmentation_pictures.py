@@ -8,8 +8,7 @@ import numpy as np
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.opened import Place
 from locus.evaluation.segmentation import Segmentation, truth_of
-from locus.features.viz import sheet
-from locus.scenes.scene_pictures import Picture, resized
+from locus.pages.pictures import Picture, resized, sheet
 from locus.tasks.region_pictures import label_colours, label_picture
 
 WIDTH = 240

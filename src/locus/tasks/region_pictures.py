@@ -11,12 +11,10 @@ from jaxtyping import Bool, Float, Int, Num, UInt8
 from numpy import ndarray
 from PIL import Image, ImageDraw, ImageFont
 
-from locus.features.viz import sheet
 from locus.files import atomic
+from locus.pages.pictures import Picture, resized, sheet
 from locus.scenes.scene import LabelClass
-from locus.scenes.scene_pictures import resized
 
-Picture = UInt8[ndarray, "_ _ 3"]
 Colour = tuple[int, int, int]
 
 TINT: Colour = (255, 120, 0)
