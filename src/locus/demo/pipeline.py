@@ -119,7 +119,7 @@ def run(out: Path, plan: DemoPlan, pretrained: str | None = None) -> Results:
             seen=here,
             spot_views=spot_views,
             colours=colours,
-            stages=stages.done,
+            stages=list(stages.done),
         )
         page.write_page(results)
         say(f"{folder.report}, one file that needs nothing else.")

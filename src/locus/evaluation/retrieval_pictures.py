@@ -50,7 +50,7 @@ def pictures(
             [resized(heat(image, each, query, limits), WIDTH) for image, each in zip(images, maps, strict=True)]
         )
         names.append(method.label)
-    caption = f"{place.scene.name}, from above: {'; '.join(names)}. The landmark's own frame is the first."
+    caption = f"{place.scene.name}, from top to bottom: {'; '.join(names)}. The landmark's own frame is the first."
     return [(caption, sheet(shown))]
 
 

@@ -36,6 +36,5 @@ def pictures(
             strip.append(resized(label_picture(image, whole, colours), WIDTH))
         rows.append(strip)
     names = ["images", "truth (grey where a patch straddles)", *(method.label for method in compared)]
-    return [
-        (f"{place.scene.name}, from above: {'; '.join(names)}. An object has one colour in all views.", sheet(rows))
-    ]
+    caption = f"{place.scene.name}, from top to bottom: {'; '.join(names)}. An object has one colour in all views."
+    return [(caption, sheet(rows))]
