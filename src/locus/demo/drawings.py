@@ -82,7 +82,7 @@ def map_drawing(finding: Finding, seen: SceneFeatures) -> str:
         "frames of the map": ("#999999", "o"),
         "true pose of an image": (COLOURS[0], "o"),
         "pose found for it": (COLOURS[1], "o"),
-        "not found": (REFUSED, "x"),
+        'answered "not here"': (REFUSED, "x"),
     }
     handles = [Line2D([], [], color=c, marker=marker, linestyle="", label=n) for n, (c, marker) in names.items()]
     figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=4)

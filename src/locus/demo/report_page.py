@@ -34,7 +34,7 @@ def said(finding: Finding) -> str:
     """What localization came to, in a sentence."""
     return (
         f"{WITHIN.capitalize()}: {_share(finding.rgbd)} images with depth, {_share(finding.rgb)} by colour alone; "
-        f"{_refused(finding.elsewhere)} images of another house are not found, as is right."
+        f'{_refused(finding.elsewhere)} images of another house are answered "not here".'
     )
 
 
@@ -88,8 +88,8 @@ def _localization(findings: list[Finding]) -> Table:
         Column(WITHIN),
         Column("median error, metres", 2, "lower"),
         Column("median error, degrees", 1, "lower"),
-        Column("not found"),
-        Column("of another house, not found"),
+        Column('answered "not here"'),
+        Column('of another house, answered "not here"'),
     ]
     rows = [
         Row(f"{each.label}, {how}", [_share(here), *here.median, _refused(here), _refused(away)])

@@ -38,8 +38,8 @@ def outlined(image: Picture, mask: Bool[ndarray, "h w"], colour: Colour = TINT, 
 def marked(image: Picture, x: float, y: float) -> Picture:
     """An image with a point of it marked: a ring, so that what is inside can be seen."""
     picture, unit = image.copy(), max(1, round(image.shape[1] / 320))
-    for colour, thick in (((255, 255, 255), 5 * unit), (MARK, 3 * unit)):
-        cv2.circle(picture, (int(x), int(y)), 9 * unit, colour, thick, cv2.LINE_AA)
+    for colour, thick in (((255, 255, 255), 4 * unit), (MARK, 2 * unit)):
+        cv2.circle(picture, (int(x), int(y)), 12 * unit, colour, thick, cv2.LINE_AA)
     return picture
 
 
