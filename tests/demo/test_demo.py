@@ -120,7 +120,7 @@ def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_
     page = run(tmp_path / "demo", PLAN, str(made / "run")).folder.report.read_text(encoding="utf-8")
     assert not (tmp_path / "demo/run").exists()
     assert "How training went" not in page
-    assert "was not trained on here" in page
+    assert "was not trained in this run" in page
     assert "6/6" in capsys.readouterr().out
     assert DemoFolder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
 
