@@ -1,4 +1,4 @@
-"""Progress bars for long work: on standard error, with the time left, only where a person watches."""
+"""Progress bars for long work, on standard error, with the time left, only where a person watches; and durations."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -20,3 +20,11 @@ def track(items: Iterable[Item], description: str, total: int, show: bool = True
         for item in items:
             yield item
             progress.advance(task)
+
+
+def duration(seconds: float) -> str:
+    """A length of time as a person would say it."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.{int(unit == 'h')}f} {unit}"
+    return f"{seconds:.0f} s"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -13,14 +12,16 @@ import pytest
 
 from locus.cli import main
 from locus.demo.pipeline import run
-from locus.demo.plan import Folder, Plan
-from locus.demo.stages import program
+from locus.demo.plan import DemoFolder, DemoPlan
+from locus.demo.report_page import write_page
+from locus.demo.stage_log import program
 from locus.errors import LocusError
 from locus.evaluation.retrieval import Retrieval
+from tests.html_pages import HOSTILE, Parsed, assert_escaped, fetched
 from tests.scenes import layouts, room
 from tests.training.launching import SETTINGS
 
-PLAN = Plan(
+PLAN = DemoPlan(
     houses=2,
     frames=12,
     unseen=1,
@@ -34,8 +35,8 @@ PLAN = Plan(
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A finished demo. Simple rooms stand in for all houses but the one that is mapped."""
-    folder = tmp_path_factory.mktemp("made") / "demo"
-    Folder(folder, PLAN).remember("classic")
+    folder = tmp_path_factory.mktemp("made") / HOSTILE
+    DemoFolder(folder, PLAN).remember("classic")
     for turn, name in enumerate(("trained/house-005000", "trained/house-005001", "unseen/house-006001")):
         shots = room.shots(12)
         for shot in shots:
@@ -74,11 +75,19 @@ def test_the_page_shows_everything_and_needs_nothing_else(made):
         "What was done",
     ):
         assert f"<h2>{title}</h2>" in page
-    assert page.count("<table class=figures>") == 2
-    assert page.count("data:image/jpeg;base64,") == 3
-    assert page.count("<svg") == 4
-    assert not re.search(r"(src|href)\s*=\s*['\"]?(https?:)?//|@import|url\((?!#)", page)
-    assert "classic" in page
+    parsed = Parsed(page)
+    assert [parsed.count(tag) for tag in ("table", "svg")] == [3, 4]
+    assert parsed.count("img") == 2 + 12  # colours, glow; the query and its views
+    assert fetched(page) == []
+    assert_escaped(page)  # the folder's name
+    assert "classic" in parsed.text
+
+
+def test_the_same_results_are_the_same_page(made):
+    results = run(made, PLAN)
+    page = (made / "report.html").read_bytes()
+    write_page(results)
+    assert (made / "report.html").read_bytes() == page
 
 
 def test_the_numbers_of_the_page_are_those_of_the_run(made):
@@ -105,15 +114,15 @@ def test_run_again_it_takes_up_what_is_finished(made, spoil, capsys):
 
 
 def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_path, capsys):
-    Folder(tmp_path / "demo", PLAN).remember(None)
+    DemoFolder(tmp_path / "demo", PLAN).remember(None)
     shutil.copytree(made / "trained", tmp_path / "demo/trained")
     shutil.copytree(made / "unseen", tmp_path / "demo/unseen")
     page = run(tmp_path / "demo", PLAN, str(made / "run")).folder.report.read_text(encoding="utf-8")
     assert not (tmp_path / "demo/run").exists()
     assert "How training went" not in page
-    assert "a model which was not trained here" in page
+    assert "was not trained in this run" in page
     assert "6/6" in capsys.readouterr().out
-    assert Folder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
+    assert DemoFolder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
 
 
 def test_the_line_that_opens_the_viewer_works_as_it_is(made, tmp_path, monkeypatch, capsys):
@@ -167,7 +176,7 @@ def test_a_damaged_map_is_built_again(made, spoil, capsys):
 
 def test_other_things_in_the_folder_are_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(LocusError, match="other things than a demo"):
+    with pytest.raises(LocusError, match="something else than a demo"):
         run(tmp_path, PLAN)
     assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -176,13 +185,13 @@ def test_other_things_in_the_folder_are_left_alone(tmp_path):
 def test_a_damaged_note_is_named(tmp_path, text):
     (tmp_path / "demo.json").write_text(text)
     with pytest.raises(LocusError, match=r"demo\.json is damaged"):
-        Folder(tmp_path, PLAN)
+        DemoFolder(tmp_path, PLAN)
 
 
 def test_a_demo_of_another_size_is_refused(tmp_path):
-    Folder(tmp_path, PLAN).remember("classic")
+    DemoFolder(tmp_path, PLAN).remember("classic")
     with pytest.raises(LocusError, match=r"another size \(houses\)"):
-        Folder(tmp_path, replace(PLAN, houses=3))
+        DemoFolder(tmp_path, replace(PLAN, houses=3))
 
 
 def test_as_typed_a_wrong_folder_is_one_sentence(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Whole evaluations from the command line: kept parts, failures, reports."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,8 +12,10 @@ from locus.evaluation import correspondence, pose, retrieval_tables, runner
 from locus.evaluation.correspondence import Correspondence
 from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.pose import RelativePoses
+from locus.evaluation.report import Shown, write_report
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.runner import run
+from tests.html_pages import HOSTILE, Parsed, assert_escaped, fetched
 from tests.scenes import layouts, room
 
 PROTOCOL = Retrieval(radii=(0.3,), frames=6, batches=2, landmarks=30)
@@ -154,16 +157,29 @@ def test_the_command_prints_tables_and_writes_a_page_that_needs_nothing_else(roo
     printed = capsys.readouterr().out
     assert "paper: LoCUS" in printed
     assert "V-Smooth-AP, all pairs, training" in printed
-    page = (kept / "report" / "report.html").read_text()
-    assert page.count("<table") == 3
-    assert "<svg" in page
-    assert "data:image/jpeg;base64" in page
-    assert "src='http" not in page
-    assert "href" not in page.replace('xlink:href="#', "").replace("xmlns:xlink", "")
+    page = (kept / "report" / "report.html").read_text(encoding="utf-8")
+    assert [Parsed(page).count(tag) for tag in ("table", "svg", "img")] == [3, 1, 1]
+    assert fetched(page) == []
     told = json.loads((kept / "all.json").read_text())
     assert {part["scene"] for part in told["parts"]} == {"first", "second", "unseen"}
     for name in ("tables.md", "tables.tex", "results.json"):
         assert (kept / "report" / name).stat().st_size > 500
+
+
+def test_the_report_escapes_names_and_is_the_same_twice(rooms, tmp_path):
+    class Named(Half):
+        label = HOSTILE
+
+    methods = [Named(), Chance(), Unavailable(HOSTILE, HOSTILE)]
+    outcome = run(PROTOCOL, methods, {"unseen": [rooms / "first"]}, folder=tmp_path)
+    outcome = replace(outcome, failures={HOSTILE: HOSTILE})
+    shown = Shown(retrieval_tables.tables(outcome), retrieval_tables.figures(outcome))
+    page = write_report(tmp_path / "a", outcome, shown).read_text(encoding="utf-8")
+    assert_escaped(page)
+    assert_escaped(page[page.index("<svg") : page.index("</svg>")])  # matplotlib has escaped the legend
+    assert fetched(page) == []
+    again = Shown(retrieval_tables.tables(outcome), retrieval_tables.figures(outcome))
+    assert write_report(tmp_path / "b", outcome, again).read_text(encoding="utf-8") == page
 
 
 def test_a_scene_that_failed_is_told_and_exits_with_1(rooms, tokens, kept, capsys, tmp_path):

@@ -80,23 +80,6 @@ def test_one_span_for_all_frames_and_none_for_features_all_alike():
     assert viz.heat(image, torch.ones(2, 2, 3), torch.ones(3)).shape == (20, 20, 3)
 
 
-def test_a_sheet_holds_every_picture():
-    row = [np.full((10, 12, 3), value, np.uint8) for value in (10, 20)]
-    drawn = viz.sheet([row, row[:1]], gap=2)
-    assert drawn.shape == (22, 26, 3)
-    assert (drawn[:10, :12] == 10).all()
-    assert (drawn[:10, 14:] == 20).all()
-    assert (drawn[12:, :12] == 10).all()
-    assert (drawn[12:, 12:] == 255).all()
-
-
-def test_a_sheet_may_have_no_gap():
-    picture = np.full((4, 6, 3), 7, np.uint8)
-    drawn = viz.sheet([[picture, picture], [picture, picture]], gap=0)
-    assert drawn.shape == (8, 12, 3)
-    assert (drawn == 7).all()
-
-
 def test_parts_are_there_by_name_and_imported_late():
     import subprocess
     import sys

@@ -1,7 +1,7 @@
 """`inspect` calls sound data sound, and names the repair of data broken in each of the usual ways."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +10,11 @@ from PIL import Image
 
 import locus
 from locus.cli import main
-from locus.errors import LocusError
 from locus.geometry import invert
 from locus.scenes import Convention, inspect, overlap
 from locus.scenes.consistency import choose_pairs
 from locus.scenes.inspection_page import write_page
+from tests.html_pages import HOSTILE, Parsed, assert_escaped, fetched
 from tests.scenes import layouts, room
 
 FLIP = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -225,22 +225,24 @@ def test_odd_frames_are_named(tmp_path):
     file.write_text(json.dumps(content))
     odd = inspect(locus.load_scene(tmp_path)).odd_frames()
     assert odd["000003"] == "depth is known at 0% of its pixels"
-    assert odd["000006"] == "its image is of one colour"
+    assert odd["000006"] == "its image has only one colour"
     assert "is its pose wrong" in odd["000009"]
     assert len(odd) == 3
 
 
-def test_the_page_stands_alone_and_escapes_names(room_folder, tmp_path):
-    from dataclasses import replace
-
-    scene = replace(locus.load_scene(room_folder), name="<script>alert(1)</script>")
-    page = write_page(inspect(scene), tmp_path / "deep" / "page.html").read_text()
-    assert "<script" not in page
-    assert "http" not in page  # nothing is fetched from anywhere
-    assert page.count("<img src='data:image/jpeg;base64,") == 3 + 2 + 8
-    (tmp_path / "file").write_text("")
-    with pytest.raises(LocusError, match="cannot be written"):
-        write_page(inspect(scene), tmp_path / "file" / "page.html")
+def test_the_page_stands_alone_and_escapes_names(tmp_path):
+    root = tmp_path / "scannet"
+    layouts.scannet(root, room.shots(6))
+    scene = locus.load_scene(root)
+    named = [replace(label, name=HOSTILE) if label.name == "floor" else label for label in scene.classes]
+    hostile = replace(scene, name=HOSTILE, classes=tuple(named), skipped={HOSTILE: HOSTILE})
+    inspection = inspect(hostile)
+    page = write_page(inspection, tmp_path / "deep" / "page.html").read_text(encoding="utf-8")
+    assert_escaped(page)
+    assert Parsed(page).text.count(HOSTILE) >= 6  # title, heading, labels, skipped
+    assert fetched(page) == []
+    assert page.count('src="data:image/jpeg;base64,') == 3 * 3 + 2 + 6 * 3
+    assert write_page(inspection, tmp_path / "again.html").read_text(encoding="utf-8") == page
 
 
 def test_labels_are_summed_up(room_folder, tmp_path):

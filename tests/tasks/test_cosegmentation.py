@@ -14,7 +14,8 @@ from scipy.ndimage import map_coordinates
 import locus
 from locus.cli import main
 from locus.errors import LocusError
-from locus.tasks.cosegmentation import best_first, cosegment, enlarged, feature_at, similarity
+from locus.pages.pictures import enlarged
+from locus.tasks.cosegmentation import best_first, cosegment, feature_at, similarity
 from tests.tasks import labelled_room
 
 

@@ -26,8 +26,8 @@ from locus.evaluation.specs import Means, mask_words, methods_of, pose_words
 from locus.evaluation.table import Style, Table, rendered
 from locus.files import atomic
 from locus.model import LoCUS
+from locus.pages.pictures import Picture
 from locus.scenes.collection import find_scenes
-from locus.scenes.scene_pictures import Picture
 from locus.training import train
 from locus.training.variants import variants_of
 

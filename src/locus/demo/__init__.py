@@ -1,1 +1,1 @@
-"""The first ten minutes: houses generated, features trained, a place mapped, and one page that shows what came out."""
+"""The first ten minutes: houses generated, features trained, a house mapped, and one page that shows what came out."""

@@ -1,4 +1,4 @@
-"""Figures of the page: how training went, the map from above, how far off localization is."""
+"""Drawings of the page: how training went, the map from above, the errors of localization."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from locus.features.dense import SceneFeatures
 ABOVE = 1.9  # metres: what hangs higher would hide the rest of a plan
 ARROW = 0.3  # metres
 REFUSED = "#b3261e"
-VIEWS = {"cross-view": "in other views", "all pairs": "in any view, its own too"}
+VIEWS = {"cross-view": "in other views", "all pairs": "in all views, its own too"}
 
 
 def training_curves(metrics: Sequence[Mapping[str, Any]]) -> str:
@@ -32,16 +32,17 @@ def training_curves(metrics: Sequence[Mapping[str, Any]]) -> str:
     return line_figure(panels, "training step", "average precision")
 
 
-def error_curves(findings: Sequence[Finding]) -> str:
-    """Which share of the images is off by no more than so much."""
+def error_curves(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    """The share of images with no larger error, in metres and in degrees; (caption, SVG)."""
     drawn = []
-    for column, (title, most) in enumerate((("off by metres", 1.0), ("off by degrees", 30.0))):
+    for column, (unit, most) in enumerate((("metres", 1.0), ("degrees", 30.0))):
         lines = []
         for finding in findings:
-            for what, answers in (("with depth", finding.rgbd), ("colour only", finding.rgb)):
+            for what, answers in (("with depth", finding.rgbd), ("by colour alone", finding.rgb)):
                 lines.append(Line(f"{finding.label}, {what}", *_shares(answers, column, most)))
-        drawn.append(line_figure({"": lines}, title, "share of images", (0, most), (0, 1)))
-    return "".join(drawn)
+        svg = line_figure({"": lines}, f"error in {unit}", "share of images", (0, most), (0, 1))
+        drawn.append((f"The share of images that are no more than so many {unit} off.", svg))
+    return drawn
 
 
 def _shares(answers: Answers, column: int, most: float) -> tuple[Float[ndarray, " n"], Float[ndarray, " n"]]:
@@ -49,7 +50,7 @@ def _shares(answers: Answers, column: int, most: float) -> tuple[Float[ndarray, 
     return limits, (answers.errors[:, column, None] <= limits).mean(axis=0)
 
 
-def plan(finding: Finding, seen: SceneFeatures) -> str:
+def map_drawing(finding: Finding, seen: SceneFeatures) -> str:
     """The map from above: landmarks in their own colours, cameras as they were and as they were found."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -78,10 +79,10 @@ def plan(finding: Finding, seen: SceneFeatures) -> str:
     axes.set_aspect("equal")
     axes.set_axis_off()
     names = {
-        "mapped from here": ("#999999", "o"),
-        "an image's true place": (COLOURS[0], "o"),
-        "where it was found": (COLOURS[1], "o"),
-        "said to be not here": (REFUSED, "x"),
+        "frames of the map": ("#999999", "o"),
+        "true pose of an image": (COLOURS[0], "o"),
+        "pose found for it": (COLOURS[1], "o"),
+        'answered "not here"': (REFUSED, "x"),
     }
     handles = [Line2D([], [], color=c, marker=marker, linestyle="", label=n) for n, (c, marker) in names.items()]
     figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=4)

@@ -1,4 +1,4 @@
-"""All stages of the demo, one after the other; what is finished is taken up again."""
+"""All stages of the demo, one after the other; what is finished is not done again."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from locus import backbones
-from locus.demo import houses, spot
 from locus.demo import report_page as page
+from locus.demo import spot
+from locus.demo.demo_houses import DemoHouses, make_houses
 from locus.demo.finding import Finding, find, mapped_rows, open_map
-from locus.demo.plan import TRAINED_SEED, UNSEEN_SEED, Folder, Plan
-from locus.demo.stages import Done, Stages, program
+from locus.demo.plan import DemoFolder, DemoPlan
+from locus.demo.stage_log import FinishedStage, StageLog, program
 from locus.errors import LocusError
 from locus.evaluation import retrieval_pictures
 from locus.evaluation.methods import ModelMethod
@@ -21,42 +22,40 @@ from locus.evaluation.runner import Outcome, opened
 from locus.evaluation.runner import run as measure
 from locus.evaluation.specs import Means, reduced
 from locus.features.dense import SceneFeatures, scene_features
-from locus.files import atomic
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS, load, this_device
+from locus.pages.pictures import Picture
 from locus.scenes import load_scene
 from locus.training import train
 
 FITTED = 4  # houses that PCA is fitted to where nothing is trained
+Metrics = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Results:
     """All that the page shows."""
 
-    plan: Plan
-    folder: Folder
-    model: LoCUS
-    label: str
+    folder: DemoFolder
     pretrained: str | None
-    fitted: int
-    metrics: list[dict[str, Any]]
+    model: LoCUS
+    houses: DemoHouses
+    metrics: Metrics
     """Of the training; empty with a pretrained model."""
     outcome: Outcome
-    glow: list[tuple[str, Any]]
+    """Of retrieval: the untrained methods first, then the model."""
+    glow: list[tuple[str, Picture]]
     findings: list[Finding]
     """With the model first, then with the untrained backbone."""
-    spot: spot.Spot
-    sheet: spot.Sheet
-    colours: list[list[Any]]
-    mapped: Path
     seen: SceneFeatures
     """Of the mapped house."""
-    done: list[Done]
+    spot_views: spot.SpotViews
+    colours: Picture
+    stages: list[FinishedStage]
 
     @property
     def name(self) -> str:
-        """The model, as commands are told it."""
+        """The model, as it is typed in a command."""
         return shlex.quote(self.pretrained or str(self.folder.run))
 
     @property
@@ -64,122 +63,107 @@ class Results:
         """The command that opens the mapped house in the viewer; empty where there is no viewer."""
         if find_spec("viser") is None:
             return ""
-        house, folder, tokens = (shlex.quote(str(p)) for p in (self.mapped, self.folder.map, self.folder.tokens))
+        paths = (self.houses.unseen[0], self.folder.map, self.folder.tokens)
+        house, folder, tokens = (shlex.quote(str(path)) for path in paths)
         return f"{program()} view {house} --model {self.name} --map {folder} --cache {tokens}"
 
 
-def run(out: Path, plan: Plan, pretrained: str | None = None) -> Results:
+def run(out: Path, plan: DemoPlan, pretrained: str | None = None) -> Results:
     """Everything, in a folder."""
-    folder = Folder(out, plan)
-    stages = Stages(6 if pretrained else 7)
-    model, plan = _weights(folder, plan, pretrained, stages)
-    trained, unseen, watched = _houses(folder, plan, pretrained, stages)
-    metrics: list[dict[str, Any]] = []
+    folder = DemoFolder(out, plan)
+    stages = StageLog(6 if pretrained else 7)
+    model = _weights(folder, pretrained, stages)
+    houses = _houses(folder, pretrained, stages)
+    metrics: Metrics = []
     if model is None:
-        model, metrics = _train(folder, plan, trained, watched, stages)
+        model, metrics = _train(folder, houses, stages)
     cache, label = folder.tokens, "LoCUS" if pretrained is None else f"LoCUS ({Path(pretrained).name})"
-    with stages(f"Evaluate: the same spot in other views, {_count(len(unseen), 'house')} never trained on") as say:
-        means = Means(trained, model.resolution, cache)
+    with stages("Evaluate: find the same spot in other views of unseen houses") as say:
+        means = Means(houses.fitted, model.resolution, cache)
         untrained = [reduced(model.backbone, kind, means) for kind in ("pca", "whitened")]
         for method, kind in zip(untrained, ("PCA", "whitened PCA"), strict=True):
             method.label = f"untrained, {kind}-{method.model.dimension}"
         methods = [*untrained, ModelMethod(label, model, cache)]
         kept = folder.cache / "evaluation"
-        outcome = measure(plan.retrieval, methods, {"unseen": unseen}, folder=kept, progress=True)
+        outcome = measure(plan.retrieval, methods, {"unseen": houses.unseen}, folder=kept, progress=True)
         if outcome.failures:
             raise LocusError("; ".join(f"{what}: {why}" for what, why in outcome.failures.items()))
-        glow = retrieval_pictures.pictures(plan.retrieval, methods, opened(unseen[0], methods).place)
+        glow = retrieval_pictures.pictures(plan.retrieval, methods, opened(houses.unseen[0], methods).place)
         reached = {method.label: page.cross_view(outcome, method.label) for method in methods}
         say("Average precision (1 is perfect): " + "; ".join(f"{name} {value:.3f}" for name, value in reached.items()))
-    with stages("Map one of them from half its frames, and localize the other half") as say:
-        here, elsewhere = (scene_features(model, load_scene(path), cache) for path in (unseen[0], watched))
+    with stages("Map an unseen house from half its frames, and localize the other half") as say:
+        pair = (houses.unseen[0], houses.validation)
+        here, elsewhere = (scene_features(model, load_scene(path), cache) for path in pair)
         world, reused = open_map(folder.map, model, here)
-        findings = [find(label, world, here, elsewhere)]
         base = untrained[1].model
-        bare = [scene_features(base, load_scene(path), cache) for path in (unseen[0], watched)]
+        bare = [scene_features(base, load_scene(path), cache) for path in pair]
         bare_map = LandmarkMap.build(base, bare[0].take(mapped_rows(bare[0])))
-        findings.append(find(untrained[1].label, bare_map, *bare))
+        findings = [find(label, world, here, elsewhere), find(untrained[1].label, bare_map, *bare)]
         say(f"{len(world)} landmarks{' (were there)' if reused else ''}. {page.said(findings[0])}")
-    with stages("Co-segment: one spot, shown in every other view") as say:
-        chosen, scale = spot.choose(world, here), int(np.argmin(model.radii))
-        sheet = spot.cosegment(chosen, here, scale)
-        colours = spot.colour_rows([here, bare[0]], spot.views_of(chosen, here, 5))
-        say(f"A spot on a {chosen.what}: {sheet.showing} other views show it, of which {sheet.first} are ranked first.")
+    with stages("Co-segment: one spot, in every other view") as say:
+        chosen = spot.choose(world, here)
+        spot_views = spot.cosegment(chosen, here, int(np.argmin(model.radii)))
+        colours = spot.colour_sheet([here, bare[0]], spot.views_of(chosen, here, 5))
+        showing, first = spot_views.showing, spot_views.first
+        say(f"A spot on a {chosen.what}: {showing} other views show it, and {first} of the first {showing} views do.")
     with stages("Write the report") as say:
         results = Results(
-            plan,
-            folder,
-            model,
-            label,
-            pretrained,
-            len(trained),
-            metrics,
-            outcome,
-            glow,
-            findings,
-            chosen,
-            sheet,
-            colours,
-            unseen[0],
-            here,
-            stages.done,
+            folder=folder,
+            pretrained=pretrained,
+            model=model,
+            houses=houses,
+            metrics=metrics,
+            outcome=outcome,
+            glow=glow,
+            findings=findings,
+            seen=here,
+            spot_views=spot_views,
+            colours=colours,
+            stages=list(stages.done),
         )
-        with atomic(folder.report) as file:
-            file.write_text(page.render(results), encoding="utf-8")
+        page.write_page(results)
         say(f"{folder.report}, one file that needs nothing else.")
     return results
 
 
-def _weights(folder: Folder, plan: Plan, pretrained: str | None, stages: Stages) -> tuple[LoCUS | None, Plan]:
+def _weights(folder: DemoFolder, pretrained: str | None, stages: StageLog) -> LoCUS | None:
+    """The pretrained model; None where there is to be one trained here, on the backbone that the folder remembers."""
     with stages("Weights: the pretrained network that LoCUS builds on") as say:
         if pretrained is not None:
             model = load(pretrained).to(this_device())
             say(f"{pretrained}: {model.name}.")
             folder.remember(folder.backbone)  # not the model's: without it, a demo takes the one it would have taken
-            return model, plan
-        wanted = folder.backbone or plan.settings.backbone
-        name = backbones.load(wanted, plan.settings.layer, norm=plan.settings.norm).name
-        asked = "" if name == plan.settings.backbone else f", in place of {plan.settings.backbone}"
+            return model
+        settings = folder.plan.settings
+        name = backbones.load(folder.backbone or settings.backbone, settings.layer, norm=settings.norm).name
+        asked = "" if name == settings.backbone else f", in place of {settings.backbone}"
         say(f"{name}{asked}.")
         folder.remember(name)
-        return None, replace(plan, settings=replace(plan.settings, backbone=name))
+        return None
 
 
-def _houses(folder: Folder, plan: Plan, pretrained: str | None, stages: Stages) -> tuple[list[Path], list[Path], Path]:
-    """Those trained on, those evaluated on, and the one that is only watched."""
+def _houses(folder: DemoFolder, pretrained: str | None, stages: StageLog) -> DemoHouses:
+    plan = folder.plan
     count = min(FITTED, plan.houses) if pretrained else plan.houses
     what = "to fit the baseline to" if pretrained else "to train on"
-    with stages(f"Houses: {count} {what}, {plan.unseen + 1} that are never trained on") as say:
-        trained, before = houses.make(
-            folder.trained, range(TRAINED_SEED, TRAINED_SEED + count), plan.frames, plan.size, folder
-        )
-        unseen, also = houses.make(
-            folder.unseen,
-            range(UNSEEN_SEED, UNSEEN_SEED + plan.unseen + 1),
-            plan.unseen_frames,
-            plan.size,
-            folder,
-        )
-        frames = len(trained) * plan.frames + len(unseen) * plan.unseen_frames
-        there = f"; {before + also} of the houses were there" if before + also else ""
+    with stages(f"Houses: {count} {what}, {plan.unseen} unseen, 1 for validation") as say:
+        houses = make_houses(folder, count)
+        frames = count * plan.frames + (plan.unseen + 1) * plan.unseen_frames
+        there = f"; {houses.found} of the houses were there" if houses.found else ""
         say(f"{frames} images with depth, pose and labels in {folder.path}{there}.")
-    return trained, unseen[:-1], unseen[-1]
+    return houses
 
 
-def _train(
-    folder: Folder, plan: Plan, trained: list[Path], watched: Path, stages: Stages
-) -> tuple[LoCUS, list[dict[str, Any]]]:
-    with stages(f"Train: {plan.settings.steps} steps towards one feature for a spot, from all sides") as say:
-        summary = train(trained, folder.run, plan.settings, val=[watched], cache=folder.tokens, progress=True)
+def _train(folder: DemoFolder, houses: DemoHouses, stages: StageLog) -> tuple[LoCUS, Metrics]:
+    settings = replace(folder.plan.settings, backbone=folder.backbone)
+    with stages(f"Train: {settings.steps} steps towards one feature for a spot, from all sides") as say:
+        val, cache = [houses.validation], folder.tokens
+        summary = train(houses.fitted, folder.run, settings, val=val, cache=cache, progress=True)
         if not summary.finished:
             raise KeyboardInterrupt
         first, best = summary.metrics[0]["unseen"]["cross-view"], summary.best
         say(
-            f"Average precision in a house not trained on: {first:.3f} at the start, "
+            f"Average precision in the validation house: {first:.3f} at the start, "
             f"{best['unseen']['cross-view']:.3f} at step {best['step']}."
         )
     return LoCUS.from_pretrained(folder.run).to(this_device()), summary.metrics
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -15,7 +15,7 @@ TRAINED_SEED, UNSEEN_SEED = 5000, 6000  # of no other house in the documentation
 
 
 @dataclass(frozen=True)
-class Plan:
+class DemoPlan:
     """Sizes. The times on two idle cores, and how they were measured, are in docs/start.md."""
 
     houses: int
@@ -23,7 +23,7 @@ class Plan:
     frames: int
     """Of each of them."""
     unseen: int
-    """Houses that are evaluated on; one more is only watched while training, to choose the checkpoint."""
+    """Houses that are evaluated on; one more is for validation, which chooses the checkpoint."""
     unseen_frames: int
     """Of each of them."""
     settings: Settings
@@ -32,15 +32,15 @@ class Plan:
     """Width and height of the images."""
 
 
-FULL = Plan(16, 24, 2, 40, Settings(steps=150, warmup=15, validate_every=30), Retrieval())
-QUICK = Plan(4, 16, 1, 24, Settings(frames=12, steps=20, warmup=3, validate_every=10), Retrieval(batches=2))
+FULL = DemoPlan(16, 24, 2, 40, Settings(steps=150, warmup=15, validate_every=30), Retrieval())
+QUICK = DemoPlan(4, 16, 1, 24, Settings(frames=12, steps=20, warmup=3, validate_every=10), Retrieval(batches=2))
 
 
-class Folder:
+class DemoFolder:
     """Everything a demo makes is in here, its caches too: remove the folder, and nothing is left."""
 
-    def __init__(self, path: Path, plan: Plan) -> None:
-        """Take up the demo in a folder, or begin one; another demo's, or another's things, are refused."""
+    def __init__(self, path: Path, plan: DemoPlan) -> None:
+        """Continue the demo in a folder, or begin one; a folder with another demo or other files is refused."""
         self.path, self.plan, self.backbone = path, plan, None
         told = self._read()
         if told is not None:
@@ -56,7 +56,7 @@ class Folder:
     report = property(lambda self: self.path / "report.html")
 
     def remember(self, backbone: str | None) -> None:
-        """The backbone that was found, None so far; further runs take the same, whatever can be reached then."""
+        """Note the backbone that was found, None if none was needed; further runs use the same one."""
         self.backbone = backbone
         with atomic(self.path / FILE) as file:
             file.write_text(json.dumps({"plan": asdict(self.plan), "backbone": backbone}, indent=1) + "\n")
@@ -65,7 +65,7 @@ class Folder:
         file = self.path / FILE
         if not file.is_file():
             if self.path.is_file() or (self.path.is_dir() and any(self.path.iterdir())):
-                raise LocusError(f"{self.path} holds other things than a demo; name a new folder with --out")
+                raise LocusError(f"{self.path} holds files of something else than a demo; name a new folder with --out")
             return None
         try:
             told = json.loads(file.read_text(encoding="utf-8"))

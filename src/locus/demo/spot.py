@@ -10,25 +10,25 @@ from numpy import ndarray
 from locus.features.dense import SceneFeatures
 from locus.features.viz import colours
 from locus.landmarks import LandmarkMap
+from locus.pages.pictures import Picture, resized, sheet
 from locus.scenes.patches import patch_centres
-from locus.scenes.scene_pictures import Picture, resized
 from locus.tasks import cosegmentation
-from locus.tasks import region_pictures as pictures
+from locus.tasks.region_pictures import TILE, marked, outlined
 
-SHARE = 0.1  # of the landmarks on things, the worthiest, of which the one that most frames show is taken
-VIEWS = 11  # on a sheet, beside the query
+SHARE = 0.1  # of the landmarks on things, those of most worth; of them, the one that most frames show is taken
+VIEWS = 11  # shown, beside the query
 WIDTH = 240  # pixels, of a view in colours
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A landmark, and the frame and pixel it is asked for by."""
+    """A landmark, and the frame and pixel that are the query for it."""
 
     landmark: int
     what: str
     """The class of the thing it is on."""
     row: int
-    """Of the frame in the house's features."""
+    """Of the query's frame in the house's features."""
     x: float
     y: float
     shown: Bool[ndarray, " frames"]
@@ -36,7 +36,7 @@ class Spot:
 
 
 def choose(world: LandmarkMap, seen: SceneFeatures) -> Spot:
-    """A landmark on a thing, of high worth, that many frames show; asked for in the frame where it is most central."""
+    """A landmark on a thing, of high worth, that many frames show; the query is the frame where it is most central."""
     landmarks, kinds = world.landmarks, {label.name: label.kind for label in seen.scene.classes}
     finest = landmarks.scale == int(np.argmin(world.radii))
     names = np.array([*world.classes, ""])  # the last is of those without a label, -1
@@ -55,46 +55,49 @@ def choose(world: LandmarkMap, seen: SceneFeatures) -> Spot:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """Views, the most similar first, each with the region that is like the spot."""
+class SpotViews:
+    """The views of a house ranked by similarity to a spot, each with the region that is similar."""
 
-    picture: Picture
-    showing: int
-    """Other views that show the spot."""
-    first: int
-    """How many of those are among as many views that are ranked first."""
-    outlined: int
-    """Of the views that show it, how many have something outlined."""
-    wrong: int
-    """Views that do not show it, and have something outlined."""
+    spot: Spot
+    pictures: list[tuple[str, Picture]]
+    """The query and the first views, each with a caption."""
+    shows: Bool[ndarray, " others"]
+    """Of the views other than the query, the most similar first: whether each truly shows the spot."""
+    outlined: Bool[ndarray, " others"]
+    """Whether something is outlined in each."""
+
+    @property
+    def showing(self) -> int:
+        return int(self.shows.sum())
+
+    @property
+    def first(self) -> int:
+        """How many of the views that show the spot are among as many that are ranked first."""
+        return int(self.shows[: self.showing].sum())
+
+    def outlined_where(self, shows: bool) -> int:
+        """In how many of the views that show the spot, or do not, something is outlined."""
+        return int(self.outlined[self.shows == shows].sum())
 
 
-def cosegment(spot: Spot, seen: SceneFeatures, scale: int) -> Sheet:
+def cosegment(spot: Spot, seen: SceneFeatures, scale: int) -> SpotViews:
     """Look for the spot in all other views by its feature, and compare with where it truly is."""
     query = seen.frame(spot.row)
     size = (query.camera.width, query.camera.height)
     feature = cosegmentation.feature_at(seen.features[scale, spot.row], spot.x, spot.y, size)
     regions = cosegmentation.cosegment(feature, seen, scale=scale)
     ranked = cosegmentation.best_first([region for region in regions if region.row != spot.row])
-    showing = [bool(spot.shown[region.row]) for region in ranked]
-    marked = [bool(region.mask.any()) for region in ranked]
-    tiles = [pictures.captioned(pictures.marked(query.image, spot.x, spot.y), "asked for: the ring")]
-    for region, shows, any_marked in list(zip(ranked, showing, marked, strict=True))[:VIEWS]:
-        truth = "shows it" if shows else "does not show it"
-        caption = f"{region.score:.2f}, {truth}" + ("" if any_marked else ", nothing outlined")
-        tiles.append(pictures.captioned(pictures.outlined(seen.frame(region.row).image, region.mask), caption))
-    pairs = list(zip(showing, marked, strict=True))
-    return Sheet(
-        pictures.tiles(tiles),
-        sum(showing),
-        sum(showing[: sum(showing)]),
-        sum(shows and any_marked for shows, any_marked in pairs),
-        sum(any_marked and not shows for shows, any_marked in pairs),
-    )
+    shows, found = spot.shown[[r.row for r in ranked]], np.array([r.mask.any() for r in ranked], bool)
+    pictures = [("The query: the spot in the ring", resized(marked(query.image, spot.x, spot.y), TILE))]
+    for region, visible, any_found in list(zip(ranked, shows, found, strict=True))[:VIEWS]:
+        caption = f"{region.score:.2f}: {'shows' if visible else 'does not show'} the spot"
+        caption += "" if any_found else "; nothing outlined"
+        pictures.append((caption, resized(outlined(seen.frame(region.row).image, region.mask), TILE)))
+    return SpotViews(spot, pictures, shows, found)
 
 
 def views_of(spot: Spot, seen: SceneFeatures, count: int) -> list[int]:
-    """The frame that the spot is asked for in, and others that show it, from points as far apart as there are."""
+    """The query's frame, and others that show the spot, from points as far apart as there are."""
     rows = np.flatnonzero(spot.shown)
     eyes = np.array([seen.frame(int(row)).world_from_camera[:3, 3] for row in rows])
     chosen = [int(np.flatnonzero(rows == spot.row)[0])]
@@ -105,9 +108,8 @@ def views_of(spot: Spot, seen: SceneFeatures, count: int) -> list[int]:
     return [int(rows[each]) for each in chosen]
 
 
-def colour_rows(kinds: Sequence[SceneFeatures], rows: Sequence[int]) -> list[list[Picture]]:
+def colour_sheet(kinds: Sequence[SceneFeatures], rows: Sequence[int]) -> Picture:
     """The views, and below them their features of the first scale as colours, one row for each kind of features."""
-    images = [kinds[0].frame(row).image for row in rows]
-    size = (WIDTH, round(WIDTH * images[0].shape[0] / images[0].shape[1]))
-    drawn = [[resized(image, WIDTH) for image in images]]
-    return drawn + [colours([seen.features[0, row] for row in rows], size) for seen in kinds]
+    images = [resized(kinds[0].frame(row).image, WIDTH) for row in rows]
+    size = (WIDTH, images[0].shape[0])
+    return sheet([images, *(colours([seen.features[0, row] for row in rows], size) for seen in kinds)])

@@ -41,11 +41,12 @@ def line_figure(
     figure = Figure(figsize=(4.6 * len(panels) + 0.4, 3.8), layout="constrained")
     for axes, (title, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
         for line in lines:
+            label = line.label.replace("$", r"\$")  # a name is no formula
             if line.dashed:
-                axes.plot(line.x, line.y, color="#888888", linestyle="--", linewidth=1, label=line.label)
+                axes.plot(line.x, line.y, color="#767676", linestyle="--", linewidth=1, label=label)
             else:
                 marker = "o" if len(line.x) < 20 else None
-                axes.plot(line.x, line.y, color=colours[line.label], marker=marker, markersize=4, label=line.label)
+                axes.plot(line.x, line.y, color=colours[line.label], marker=marker, markersize=4, label=label)
         axes.set(title=title, xlabel=x, ylabel=y, xlim=x_limits, ylim=y_limits)
         if log:
             axes.set_xscale("log")
@@ -64,8 +65,8 @@ def as_svg(figure: "Figure") -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.StringIO()
-    # Text stays text; a fixed salt and no date make the same figure the same file.
+    # Text stays text; a fixed salt and no metadata make the same figure the same file.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "locus", "font.family": "sans-serif"}):
-        FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None})
+        FigureCanvasSVG(figure).print_svg(file, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     drawn = file.getvalue()
     return drawn[drawn.index("<svg") :]

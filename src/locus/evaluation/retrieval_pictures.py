@@ -11,10 +11,10 @@ from locus.evaluation.methods import Chance, Competitor, Method, Truth, Unavaila
 from locus.evaluation.opened import Place
 from locus.evaluation.ranking import Patches
 from locus.evaluation.retrieval import Retrieval
-from locus.features.viz import heat, sheet, span
+from locus.features.viz import heat, span
 from locus.objective import retrieval_sets
+from locus.pages.pictures import Picture, resized, sheet
 from locus.scenes.patches import patch_centres
-from locus.scenes.scene_pictures import Picture, resized
 
 WIDTH = 240
 OTHERS = 4
@@ -50,7 +50,7 @@ def pictures(
             [resized(heat(image, each, query, limits), WIDTH) for image, each in zip(images, maps, strict=True)]
         )
         names.append(method.label)
-    caption = f"{place.scene.name}, from above: {'; '.join(names)}. The landmark's own frame is the first."
+    caption = f"{place.scene.name}, from top to bottom: {'; '.join(names)}. The landmark's own frame is the first."
     return [(caption, sheet(shown))]
 
 

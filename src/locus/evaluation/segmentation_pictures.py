@@ -8,8 +8,7 @@ import numpy as np
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.opened import Place
 from locus.evaluation.segmentation import Segmentation, truth_of
-from locus.features.viz import sheet
-from locus.scenes.scene_pictures import Picture, resized
+from locus.pages.pictures import Picture, resized, sheet
 from locus.tasks.region_pictures import label_colours, label_picture
 
 WIDTH = 240
@@ -37,6 +36,5 @@ def pictures(
             strip.append(resized(label_picture(image, whole, colours), WIDTH))
         rows.append(strip)
     names = ["images", "truth (grey where a patch straddles)", *(method.label for method in compared)]
-    return [
-        (f"{place.scene.name}, from above: {'; '.join(names)}. An object has one colour in all views.", sheet(rows))
-    ]
+    caption = f"{place.scene.name}, from top to bottom: {'; '.join(names)}. An object has one colour in all views."
+    return [(caption, sheet(rows))]

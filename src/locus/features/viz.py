@@ -5,15 +5,14 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
 from locus.model.pca import principal_components
-from locus.scenes.scene_pictures import beside
+from locus.pages.pictures import Picture, enlarged
 
-Picture = UInt8[ndarray, "_ _ 3"]
 SAMPLE = 50_000  # patches are enough to find three directions
 
 
@@ -45,7 +44,7 @@ def _colour(
     scaled = np.where(span > 1e-6, (projected - low) / np.maximum(span, 1e-6), 0.5).clip(0, 1)
     channels = np.full((*scaled.shape[:2], 3), 0.5, np.float32)  # grey where there are fewer than three components
     channels[..., : scaled.shape[2]] = scaled
-    return (_enlarged(channels, size) * 255).round().astype(np.uint8)
+    return ((channels if size is None else enlarged(channels, size)) * 255).round().astype(np.uint8)
 
 
 def span(maps: Sequence[Float[Tensor, "_ _ c"]], query: Float[Tensor, " c"]) -> tuple[float, float]:
@@ -72,29 +71,13 @@ def heat(
     """
     low, high = limits or span([features], query)
     scaled = ((_similarity(features, query) - low) / max(high - low, 1e-6)).clip(0, 1)
-    glow = _enlarged(scaled[..., None], (image.shape[1], image.shape[0]))
+    glow = enlarged(scaled, (image.shape[1], image.shape[0]))
     ramp = cv2.applyColorMap((glow * 255).astype(np.uint8), cv2.COLORMAP_INFERNO)[..., ::-1]
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None]
     share = 0.85 * glow[..., None]
     return ((1 - share) * 0.6 * grey + share * ramp).round().astype(np.uint8)
 
 
-def sheet(rows: Sequence[Sequence[Picture]], gap: int = 4) -> Picture:
-    """Rows of pictures, one below the other."""
-    strips = [beside(row, gap) for row in rows]
-    width = max(strip.shape[1] for strip in strips)
-    padded = [
-        cv2.copyMakeBorder(strip, 0, gap, 0, width - strip.shape[1], cv2.BORDER_CONSTANT, value=(255, 255, 255))
-        for strip in strips
-    ]
-    return np.concatenate(padded)[: -gap or None]
-
-
 def _similarity(features: Float[Tensor, "h w c"], query: Float[Tensor, " c"]) -> Float[ndarray, "h w"]:
     similarity = torch.cosine_similarity(features.detach().float(), query.detach().float(), dim=-1)
     return similarity.cpu().numpy()
-
-
-def _enlarged(values: Float[ndarray, "h w k"], size: tuple[int, int] | None) -> ndarray:
-    """A patch's value belongs to its centre; between centres it is blended, without a cubic's dark and bright rims."""
-    return values if size is None else cv2.resize(values.astype(np.float32), size, interpolation=cv2.INTER_LINEAR)

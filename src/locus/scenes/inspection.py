@@ -1,4 +1,4 @@
-"""`inspect`: is this data sound? Everything is loaded once, and what a person should know is said in one screen."""
+"""`inspect`: is this scene sound? Every frame is loaded once, and the result fits on one screen."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ MOST_COMPARED = 500  # frames compared with each other; more are sampled evenly,
 
 @dataclass(frozen=True)
 class FrameSummary:
-    """What is kept of one frame after it has been looked at."""
+    """What is kept of one frame after it has been read."""
 
     name: str
     camera: Camera
@@ -79,11 +79,12 @@ class Inspection:
         """One sentence: sound or not, why, and what to do."""
         diagnosis = self.diagnosis
         share = f"{np.nan_to_num(diagnosis.as_read.consistency):.0%}"
+        on_surface = "of the pixels that another frame should see lie on the surface it sees"
         if diagnosis.repair is not None and diagnosis.repaired is not None:
             return (
-                f"Not sound as read: only {share} of the pixels carried between frames land on the surface seen there. "
-                f"With {self.options} it is {diagnosis.repaired.consistency:.0%}: write it so once, with "
-                f"`locus convert SCENE {self.options} --out FOLDER`, and use that."
+                f"Not sound as read: only {share} {on_surface}. With {self.options} it is "
+                f"{diagnosis.repaired.consistency:.0%}. Convert the scene once, with "
+                f"`locus convert SCENE {self.options} --out FOLDER`, and use the result."
             )
         if not diagnosis.conclusive:
             return (
@@ -91,15 +92,14 @@ class Inspection:
                 "not overlap, or have too little depth; look at the overlap and the pictures."
             )
         if diagnosis.sound:
-            text = f"Sound: {share} of the pixels carried between frames land on the surface seen there."
+            text = f"Sound: {share} {on_surface}."
             open_questions = [name.replace("_", " ") for name in diagnosis.undecided]
             if open_questions:
                 text += f" But the camera moves too little to check this: {', '.join(open_questions)}."
             return text
         return (
-            f"Not sound: only {share} of the pixels carried between frames land on the surface seen there (sound data "
-            f"reach {SOUND:.0%}), and none of the usual mistakes explains it. Drifting poses, depth that is not "
-            "aligned with colour, or a wrong calibration look like this."
+            f"Not sound: only {share} {on_surface} (sound data reach {SOUND:.0%}), and none of the usual mistakes "
+            "explains it. Drifting poses, depth that is not aligned with colour, or a wrong calibration look like this."
         )
 
     def odd_frames(self) -> dict[str, str]:
@@ -109,15 +109,15 @@ class Inspection:
             if summary.coverage < 0.05:
                 odd[summary.name] = f"depth is known at {summary.coverage:.0%} of its pixels"
             elif summary.contrast < 3:
-                odd[summary.name] = "its image is of one colour"
+                odd[summary.name] = "its image has only one colour"
         best = self.best_overlap()
-        for place, index in enumerate(self.compared):
-            name, own = self.summaries[index].name, self.frame_consistency[place]
+        for row, index in enumerate(self.compared):
+            name, own = self.summaries[index].name, self.frame_consistency[row]
             if name in odd:
                 continue
             if self.sound and own < ODD:
                 odd[name] = f"only {own:.0%} of its pixels agree with other frames: is its pose wrong?"
-            elif self.sound and len(self.compared) == len(self.summaries) and best[place] < 0.05:
+            elif self.sound and len(self.compared) == len(self.summaries) and best[row] < 0.05:
                 odd[name] = "no other frame sees any of it"
         return odd
 
@@ -131,7 +131,7 @@ class Inspection:
         return np.concatenate([np.empty((0, 3), np.float32), *(geometry.points for geometry in self.geometries)])
 
     def facts(self) -> list[tuple[str, str]]:
-        """What there is to know, as (subject, sentence)."""
+        """What was found, as (subject, sentence)."""
         facts = [("frames", self._frames())]
         if self.summaries:
             facts += [("images", self._images()), ("camera", self._camera()), ("depth", self._depth())]
@@ -143,7 +143,7 @@ class Inspection:
         return facts
 
     def _frames(self) -> str:
-        return f"{len(self.scene)} of format {self.scene.format}, {len(self.summaries)} of them readable"
+        return f"{len(self.scene)} in the format {self.scene.format}, {len(self.summaries)} of them readable"
 
     def _images(self) -> str:
         sizes = Counter((s.camera.width, s.camera.height) for s in self.summaries)
@@ -187,9 +187,9 @@ class Inspection:
         best = self.best_overlap()
         lonely = int((best < 0.2).sum())
         if len(best) < 2:
-            return "nothing to compare with"
-        text = f"the best other view of a frame shows {np.median(best):.0%} of it (median)"
-        return text + f"; {lonely} of {len(best)} frames have no other that shows 20 %"
+            return "there is no other frame to compare with"
+        text = f"for the median frame, the best other frame sees {np.median(best):.0%} of it"
+        return text + f"; {lonely} of {len(best)} frames have no other that sees 20%"
 
     def _labels(self) -> str:
         problems = f"; not readable: {_listed(self.unlabelled)}" if self.unlabelled else ""
@@ -205,14 +205,14 @@ class Inspection:
     def _consistency(self) -> str:
         a = self.diagnosis.as_read
         return (
-            f"of {self.diagnosis.points:,} pixels carried into other frames {a.agree:.0%} land on the surface there, "
-            f"{a.behind:.0%} behind it (hidden), {a.before:.1%} hang in the air before it; the rest fall outside or "
-            "where no depth is known"
+            f"of {self.diagnosis.points:,} pixels projected into other frames, {a.agree:.0%} land on the surface seen "
+            f"there, {a.behind:.0%} behind it (hidden), {a.before:.1%} in front of it (wrong); the rest fall outside "
+            "the image or where no depth is known"
         )
 
 
 def inspect(scene: Scene, progress: bool = False) -> Inspection:
-    """Load every frame once and say whether poses, depth and intrinsics fit together, and what else is odd."""
+    """Load every frame once and tell whether poses, depth and intrinsics fit together, and what else is odd."""
     if not len(scene):
         raise SceneError(f"{scene.name} has no frames to inspect")
     kept = set(np.unique(np.linspace(0, len(scene) - 1, min(len(scene), MOST_COMPARED)).round().astype(int)).tolist())
@@ -251,7 +251,7 @@ def inspect(scene: Scene, progress: bool = False) -> Inspection:
 
 
 def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometry | None, str]:
-    """What there is to keep of a frame, and what is wrong with its labels, if anything."""
+    """What is kept of a frame, and what is wrong with its labels, if anything."""
     depth = frame.depth
     known = depth[depth > 0]
     depths = np.percentile(known, (5, 50, 95)) if known.size else np.full(3, np.nan)

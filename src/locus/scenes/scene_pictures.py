@@ -1,46 +1,28 @@
-"""Pictures of scenes: depth as colour, the overlap of frames, a plan from above, one frame carried into another."""
-
-from collections.abc import Sequence
+"""Pictures of scenes: depth as colour, the overlap of frames, a plan from above, one frame projected into another."""
 
 import cv2
 import numpy as np
-from jaxtyping import Float, Float32, Num, UInt8
+from jaxtyping import Float, Float32
 from numpy import ndarray
 from PIL import Image, ImageDraw
 
 from locus.geometry import invert, transform
+from locus.pages.pictures import Picture, ramp, resized
 from locus.scenes.scene import Frame
 from locus.scenes.visibility import OCCLUSION
 
-Picture = UInt8[ndarray, "_ _ 3"]
 PAPER = 248  # the grey of a picture's empty parts
-
-
-def resized(image: Picture, width: int) -> Picture:
-    size = (width, _height(width, image.shape[1], image.shape[0]))
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-
-
-def _height(width: int, image_width: int, image_height: int) -> int:
-    """In proportion, but a picture of a picture never gets taller than three times its width."""
-    return min(max(1, round(image_height * width / image_width)), 3 * width)
-
-
-def colours(values: Num[ndarray, "h w"], low: float, high: float) -> Picture:
-    """Values from low (dark blue) to high (yellow)."""
-    scaled = np.nan_to_num((values - low) / max(high - low, 1e-9)).clip(0, 1)
-    return cv2.applyColorMap((scaled * 255).astype(np.uint8), cv2.COLORMAP_VIRIDIS)[..., ::-1]
 
 
 def depth_picture(depth: Float32[ndarray, "h w"], low: float, high: float) -> Picture:
     """Near is bright; unknown is paper-grey."""
-    picture = colours(high - depth, 0.0, high - low)
+    picture = ramp(high - depth, 0.0, high - low)
     return np.where(depth[..., None] > 0, picture, np.uint8(PAPER))
 
 
 def overlap_picture(overlap: Float32[ndarray, "f f"], width: int = 480) -> Picture:
     """The overlap matrix, row a, column b."""
-    picture = colours(overlap, 0.0, 1.0)
+    picture = ramp(overlap, 0.0, 1.0)
     nearest = cv2.INTER_NEAREST if len(overlap) < width else cv2.INTER_AREA
     return cv2.resize(np.ascontiguousarray(picture), (width, width), interpolation=nearest)
 
@@ -79,7 +61,7 @@ def plan_picture(
     return np.asarray(canvas), width / scale
 
 
-def carried_picture(a: Frame, b: Frame, width: int) -> Picture:
+def projected_picture(a: Frame, b: Frame, width: int) -> Picture:
     """Frame a's pixels where depth and poses put them in frame b, but for those hidden there: the same picture as b."""
     step = max(1, a.camera.width // (2 * width))
     depth = a.depth[::step, ::step]
@@ -87,7 +69,7 @@ def carried_picture(a: Frame, b: Frame, width: int) -> Picture:
     known = depth > 0
     b_from_a = invert(b.world_from_camera) @ a.world_from_camera
     points = transform(b_from_a, a.camera.unproject(pixels[known], depth[known].astype(np.float64)))
-    small = b.camera.resized(width, _height(width, b.camera.width, b.camera.height))
+    small = b.camera.resized(width, resized(b.image, width).shape[0])
     landing, z = small.project(points)
     inside = np.flatnonzero((z > 0) & (landing >= 0).all(axis=1) & (landing < [small.width, small.height]).all(axis=1))
     x, y = (landing[inside] * [b.camera.width / small.width, b.camera.height / small.height]).astype(int).T
@@ -99,14 +81,3 @@ def carried_picture(a: Frame, b: Frame, width: int) -> Picture:
         x, y = (landing[order] + [right, down]).astype(int).clip(max=[small.width - 1, small.height - 1]).T
         picture[y, x] = colour[known][order]
     return picture
-
-
-def beside(pictures: Sequence[Picture], gap: int = 4) -> Picture:
-    """Pictures of one height in a row."""
-    height = max(picture.shape[0] for picture in pictures)
-    columns = []
-    for picture in pictures:
-        canvas = np.full((height, picture.shape[1] + gap, 3), 255, np.uint8)
-        canvas[: picture.shape[0], : picture.shape[1]] = picture
-        columns.append(canvas)
-    return np.concatenate(columns, axis=1)[:, : -gap or None]

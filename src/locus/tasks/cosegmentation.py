@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cv2
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float32
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from locus.errors import LocusError
 from locus.features.dense import SceneFeatures
+from locus.pages.pictures import enlarged
 
 THRESHOLD = 0.75  # docs/segment.md: how it was measured
 
@@ -45,11 +45,6 @@ def feature_at(
 def similarity(query: Float[Tensor, " c"], features: Float[Tensor, "*n c"]) -> Float32[ndarray, "*n"]:
     """Cosines between a feature and others of unit length."""
     return (features.float() @ query.float().to(features.device)).cpu().numpy()
-
-
-def enlarged(values: Float32[ndarray, "rows columns"], size: tuple[int, int]) -> Float32[ndarray, "height width"]:
-    """Values of patches at every pixel of an image of (width, height), blended between the patches' centres."""
-    return cv2.resize(values, size, interpolation=cv2.INTER_LINEAR)
 
 
 def cosegment(

@@ -18,8 +18,9 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.pages.pictures import enlarged
 from locus.scenes.reading import read_image, read_labels
-from locus.tasks.cosegmentation import enlarged, one_scale
+from locus.tasks.cosegmentation import one_scale
 from locus.tasks.views import View
 
 THRESHOLD = 0.65  # docs/segment.md: how it was measured

@@ -11,12 +11,10 @@ from jaxtyping import Bool, Float, Int, Num, UInt8
 from numpy import ndarray
 from PIL import Image, ImageDraw, ImageFont
 
-from locus.features.viz import sheet
 from locus.files import atomic
+from locus.pages.pictures import Picture, resized, sheet
 from locus.scenes.scene import LabelClass
-from locus.scenes.scene_pictures import resized
 
-Picture = UInt8[ndarray, "_ _ 3"]
 Colour = tuple[int, int, int]
 
 TINT: Colour = (255, 120, 0)
@@ -40,8 +38,8 @@ def outlined(image: Picture, mask: Bool[ndarray, "h w"], colour: Colour = TINT, 
 def marked(image: Picture, x: float, y: float) -> Picture:
     """An image with a point of it marked: a ring, so that what is inside can be seen."""
     picture, unit = image.copy(), max(1, round(image.shape[1] / 320))
-    for colour, thick in (((255, 255, 255), 5 * unit), (MARK, 3 * unit)):
-        cv2.circle(picture, (int(x), int(y)), 9 * unit, colour, thick, cv2.LINE_AA)
+    for colour, thick in (((255, 255, 255), 4 * unit), (MARK, 2 * unit)):
+        cv2.circle(picture, (int(x), int(y)), 12 * unit, colour, thick, cv2.LINE_AA)
     return picture
 
 

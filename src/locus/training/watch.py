@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from locus.progress import duration
 from locus.training.loop import Step, Trainer
 
 
@@ -53,11 +54,3 @@ class Watcher:
                     )
 
             yield advance
-
-
-def duration(seconds: float) -> str:
-    """As a person would say it."""
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= 1.5 * length:
-            return f"{seconds / length:.{int(unit == 'h')}f} {unit}"
-    return f"{seconds:.0f} s"

@@ -8,8 +8,8 @@ from jaxtyping import UInt8
 from numpy import ndarray
 
 from locus.features import viz
+from locus.pages.pictures import ramp
 from locus.scenes.scene import LabelClass, class_kind
-from locus.scenes.scene_pictures import colours as ramp
 from locus.tasks.region_pictures import label_colours
 from locus.viewer.viewed import Place
 

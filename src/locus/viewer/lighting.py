@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float, Float32
 from numpy import ndarray
 from torch import Tensor
 
-from locus.tasks.cosegmentation import enlarged, similarity
+from locus.pages.pictures import enlarged
+from locus.tasks.cosegmentation import similarity
 from locus.viewer.cloud import Cloud
 
 

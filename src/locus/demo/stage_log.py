@@ -1,4 +1,4 @@
-"""What a person at the console sees: each stage says what it does, then what came out and how long it took."""
+"""What a person at the console sees: each stage says what it does, then its result and how long it took."""
 
 import os
 import shlex
@@ -13,24 +13,22 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from locus.training.watch import duration
+from locus.progress import duration
 
 
 @dataclass(frozen=True)
-class Done:
-    """A stage that is finished."""
-
+class FinishedStage:
     title: str
     result: str
     seconds: float
 
 
-class Stages:
-    """`with stages("title") as say: say("what came out")`."""
+class StageLog:
+    """`with stages("title") as say: say("its result")`."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.done: list[Done] = []
+        self.done: list[FinishedStage] = []
         self.console = Console(soft_wrap=True, highlight=False)
 
     @contextmanager
@@ -40,7 +38,7 @@ class Stages:
         yield said.append
         seconds = time.perf_counter() - began
         self.console.print(f"    {escape(' '.join(said))} [dim]({duration(seconds)})[/dim]")
-        self.done.append(Done(title, " ".join(said), seconds))
+        self.done.append(FinishedStage(title, " ".join(said), seconds))
 
 
 def program() -> str:
