@@ -31,7 +31,7 @@ _PATCHES = {
     r"cls_token": "embeddings.cls_token",
     r"mask_token": "embeddings.mask_token",
     r"(?:register|storage)_tokens": "embeddings.register_tokens",
-    r"pos_embed": "embeddings.position_embeddings",
+    r"pos_embed|position_embeddings": "embeddings.position_embeddings",  # the latter as read from ONNX
     r"patch_embed\.proj\.(\w+)": r"embeddings.patch_embeddings.projection.\1",
     r"norm\.(\w+)": r"layernorm.\1",
 }

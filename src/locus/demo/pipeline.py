@@ -139,8 +139,7 @@ def _weights(folder: Folder, plan: Plan, pretrained: str | None, stages: Stages)
             return model, plan
         wanted = folder.backbone or plan.settings.backbone
         name = backbones.load(wanted, plan.settings.layer, norm=plan.settings.norm).name
-        asked = "" if name == plan.settings.backbone else f", in place of {plan.settings.backbone}"
-        say(f"{name}{asked}.")
+        say(f"{name}.")
         folder.remember(name)
         return None, replace(plan, settings=replace(plan.settings, backbone=name))
 
