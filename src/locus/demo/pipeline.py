@@ -172,10 +172,10 @@ def _train(
         summary = train(trained, folder.run, plan.settings, val=[watched], cache=folder.tokens, progress=True)
         if not summary.finished:
             raise KeyboardInterrupt
-        first, best = summary.metrics[0]["unseen"]["cross-view"], summary.best
+        first, best = summary.metrics[0]["validation"]["cross-view"], summary.best
         say(
             f"Average precision in a house not trained on: {first:.3f} at the start, "
-            f"{best['unseen']['cross-view']:.3f} at step {best['step']}."
+            f"{best['validation']['cross-view']:.3f} at step {best['step']}."
         )
     return LoCUS.from_pretrained(folder.run).to(this_device()), summary.metrics
 

@@ -32,7 +32,7 @@ class Plan:
     """Width and height of the images."""
 
 
-FULL = Plan(16, 24, 2, 40, Settings(steps=150, warmup=15, validate_every=30), Retrieval())
+FULL = Plan(16, 24, 2, 40, Settings(steps=150, validate_every=30), Retrieval())
 QUICK = Plan(4, 16, 1, 24, Settings(frames=12, steps=20, warmup=3, validate_every=10), Retrieval(batches=2))
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -23,7 +22,7 @@ from locus.errors import LocusError
 from locus.files import atomic
 from locus.model.authors import authors_head
 from locus.model.card import card
-from locus.model.heads import HeadKind, build
+from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
 from locus.model.hub import hub_answers
 from locus.model.shipped import MODELS
 
@@ -48,7 +47,7 @@ class LoCUS(
         layer: Blocks of the backbone that are run. By default all.
         dimension: Length of a feature.
         radii: One scale each: how far apart, in metres, two points may be and still be the same spot.
-        head: `paper`, `linear`, `residual`, `blocks`, or `identity` (the backbone itself).
+        head: `paper`, `linear`, `blocks`, or `identity` (the backbone itself).
         blocks: How many pretrained blocks after `layer` go on learning, with the head `blocks`.
         norm: Whether the backbone's final norm is applied to its tokens.
         attention_scale: Of the paper's head; by default one over the root of a head's width.
@@ -59,11 +58,11 @@ class LoCUS(
         self,
         backbone: str | Backbone,
         layer: int | None = None,
-        dimension: int = 64,
+        dimension: int = DIMENSION,
         radii: Sequence[float] = (0.2,),
-        head: HeadKind = "paper",
         *,
-        blocks: int = 3,
+        head: HeadKind,
+        blocks: int = BLOCKS,
         norm: bool | None = None,
         attention_scale: float | None = None,
         resolution: int | None = None,
@@ -231,7 +230,8 @@ class LoCUS(
 
         It sits on DINO ViT-B/8 after block 11; its attention is scaled by 0.125, not by the 0.177 of its width.
         """
-        model = cls(backbone, 11 if isinstance(backbone, str) else None, radii=(radius,), attention_scale=0.125)
+        layer = 11 if isinstance(backbone, str) else None
+        model = cls(backbone, layer, radii=(radius,), head="paper", attention_scale=0.125)
         load_learned(model.head, authors_head(Path(path)), path)
         return model
 
@@ -246,13 +246,6 @@ def load(name: str, layer: int | None = None) -> LoCUS:
     if layer is not None:
         raise ModelError(f"{name} is a trained model, whose layer is fixed; leave --layer out")
     return LoCUS.from_pretrained(name)
-
-
-def this_device() -> torch.device:
-    """This process's GPU if there is one, else the CPU."""
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:
