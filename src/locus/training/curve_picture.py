@@ -15,10 +15,8 @@ def draw_curves(rows: list[dict[str, Any]], path: Path) -> None:
     steps = [row["step"] for row in rows]
     baselines = rows[0].get("baselines", {})
     for axes, pairs in zip(figure.subplots(1, 2), ("cross-view", "all pairs"), strict=True):
-        axes.plot(steps, [row["train"][pairs] for row in rows], color="#8ab4d8", label="training scenes")
-        axes.plot(
-            steps, [row["validation"][pairs] for row in rows], color="#1f4e79", linewidth=2, label="validation scenes"
-        )
+        for group, colour, name in (("train", "#8ab4d8", "training"), ("validation", "#1f4e79", "validation")):
+            axes.plot(steps, [row[group][pairs] for row in rows], color=colour, linewidth=2, label=f"{name} scenes")
         for name, style in (("whitened pca", "--"), ("pca", ":")):
             if name in baselines:
                 label = f"validation, untrained, {name.replace('pca', 'PCA')}"
