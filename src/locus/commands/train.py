@@ -32,7 +32,7 @@ def train_from(preset: str) -> Callable[..., int]:
         Args:
             scenes: Folders of scenes, globs, or .txt files that list folders; each scene is an environment of its own.
             out: The run's folder: model, checkpoints, metrics, curves.png.
-            val: Scenes that choose the checkpoint, never trained on. With one scene and none here, a part is kept apart.
+            val: Scenes that choose the checkpoint, not trained on. With one scene and none, a part of it is kept apart.
             preset: The settings to start from: the best tried so far, the paper's, or the authors' code's.
             cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
         """
