@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from locus import backbones
 from locus.backbones import Backbone
+from locus.backbones.conversion import mismatches
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.model.authors import authors_head
@@ -181,7 +182,9 @@ class LoCUS(
         try:
             return super().from_pretrained(name, **options)
         except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
-            what = "holds no model" if Path(name).is_dir() else "is no folder, and could not be had from Hugging Face"
+            what = (
+                "holds no model" if Path(name).is_dir() else "is no folder, and could not be loaded from Hugging Face"
+            )
             cause = str(error).strip().split("\n")[0]
             if alone and isinstance(error, OSError):
                 cause = "the hub does not answer, and it was not fetched before"
@@ -250,15 +253,6 @@ def load(name: str, layer: int | None = None) -> LoCUS:
 
 def load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:
     """Fill a head; every weight must be there, fit, and be wanted."""
-    wanted = {name: tuple(weight.shape) for name, weight in head.state_dict().items()}
-    given = {name: tuple(weight.shape) for name, weight in learned.items()}
-    wrong = [f"{name} is missing" for name in wanted.keys() - given.keys()]
-    wrong += [f"{name} is unknown" for name in given.keys() - wanted.keys()]
-    wrong += [
-        f"{name} is {given[name]}, not {wanted[name]}"
-        for name in wanted.keys() & given.keys()
-        if wanted[name] != given[name]
-    ]
-    if wrong:
-        raise ModelError(f"{source} does not fit the head: {'; '.join(sorted(wrong))}")
+    if wrong := mismatches(learned, {name: weight.shape for name, weight in head.state_dict().items()}):
+        raise ModelError(f"{source} does not fit the head: {wrong}")
     head.load_state_dict(learned)
