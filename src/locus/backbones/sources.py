@@ -75,9 +75,7 @@ def fetch(name: str) -> Located:
 
 def import_file(name: str, path: Path) -> Path:
     """Convert a weight file and keep it in the store under a known name; gives its folder there."""
-    known = _known(name)
-    if known is None:
-        raise WeightsError(f"{name} is no network known by name; known are {', '.join(VARIANTS)}")
+    known = _known(name) or name
     tensors = convert(path, known)
     note = {"what": f"{known}, imported", "from": str(path.resolve()), "file sha256": sha256(path)}
     return store(known, tensors, note)

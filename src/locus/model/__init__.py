@@ -7,7 +7,7 @@ from locus.lazy import attach
 if TYPE_CHECKING:
     from locus.model import export, heads, pca, shipped
     from locus.model.device import this_device
-    from locus.model.locus import CONFIG, WEIGHTS, LoCUS, ModelError, load, load_learned
+    from locus.model.locus import CONFIG, WEIGHTS, LoCUS, ModelError, load
 
 __all__ = [
     "CONFIG",
@@ -17,7 +17,6 @@ __all__ = [
     "export",
     "heads",
     "load",
-    "load_learned",
     "pca",
     "shipped",
     "this_device",

@@ -108,20 +108,15 @@ class Linear(nn.Module):
         return self.project(self.embed(sequence, grid))
 
 
-class PretrainedBlocks(nn.Module):
-    """The backbone's own next blocks and final norm, which learn on, and a linear map started from whitened PCA."""
+class PretrainedBlocks(Linear):
+    """The backbone's own next blocks and final norm, which learn on, and a linear map of what they give."""
 
     def __init__(self, backbone: Transformer, count: int, dimension: int, scales: int) -> None:
-        super().__init__()
-        self.prefix = backbone.prefix
+        super().__init__(backbone.dimension, dimension, scales, backbone.prefix)
         self.trunk = backbone.continuation(count)
-        self.project = nn.Linear(backbone.dimension, dimension * scales)
 
     def embed(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches d"]:
-        return self.trunk(sequence, grid)[:, self.prefix :]
-
-    def forward(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches c"]:
-        return self.project(self.embed(sequence, grid))
+        return super().embed(self.trunk(sequence, grid), grid)
 
 
 class Identity(nn.Module):

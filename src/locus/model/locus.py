@@ -182,9 +182,8 @@ class LoCUS(
         try:
             return super().from_pretrained(name, **options)
         except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
-            what = (
-                "holds no model" if Path(name).is_dir() else "is no folder, and could not be loaded from Hugging Face"
-            )
+            here = Path(name).is_dir()
+            what = "holds no model" if here else "is no folder, and could not be loaded from Hugging Face"
             cause = str(error).strip().split("\n")[0]
             if alone and isinstance(error, OSError):
                 cause = "the hub does not answer, and it was not fetched before"
@@ -224,7 +223,7 @@ class LoCUS(
                 f"{model_id} was learned on a {config['backbone']} with weights {config['backbone_fingerprint']}, but "
                 f"{model.backbone.name} has {model.backbone.fingerprint} here: its features would mean nothing"
             )
-        load_learned(model.head, load_file(file), model_id)
+        _load_learned(model.head, load_file(file), model_id)
         return model
 
     @classmethod
@@ -235,7 +234,7 @@ class LoCUS(
         """
         layer = 11 if isinstance(backbone, str) else None
         model = cls(backbone, layer, radii=(radius,), head="paper", attention_scale=0.125)
-        load_learned(model.head, authors_head(Path(path)), path)
+        _load_learned(model.head, authors_head(Path(path)), path)
         return model
 
 
@@ -251,7 +250,7 @@ def load(name: str, layer: int | None = None) -> LoCUS:
     return LoCUS.from_pretrained(name)
 
 
-def load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:
+def _load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:
     """Fill a head; every weight must be there, fit, and be wanted."""
     if wrong := mismatches(learned, {name: weight.shape for name, weight in head.state_dict().items()}):
         raise ModelError(f"{source} does not fit the head: {wrong}")
