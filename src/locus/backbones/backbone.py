@@ -24,9 +24,9 @@ class Backbone(nn.Module, ABC):
     """A frozen network. Subclasses say what its tokens are; this class knows how images become its input.
 
     `name`: what it is called in prints and files. `patch_size`: pixels between neighbouring tokens (the stride of a
-    convolutional network). `dimension`: length of a token. `prefix`: how many tokens without a position (class, registers)
-    come before those of the patches. `layer`: how many blocks (stages of a convolutional network) are run. `norm`:
-    whether the network's final norm is applied. `architecture`: what the shapes of its weights do not tell.
+    convolutional network). `dimension`: length of a token. `prefix`: how many tokens without a position (class,
+    registers) come before those of the patches. `layer`: how many blocks (stages of a convolutional network) are run.
+    `norm`: whether the network's final norm is applied. `architecture`: what the shapes of its weights do not tell.
     """
 
     name: str
