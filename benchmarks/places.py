@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from unseen import measured
 
-from locus.training import PRESETS, Settings, Summary, train
+from locus.training import PRESETS, RunSummary, Settings, train
 
 DEFAULT = replace(PRESETS["default"], steps=300)
 FITTED = 10
@@ -46,7 +46,7 @@ def main(
     """
     paths = sorted(scenes)
     counts = [*takewhile(lambda count: count <= len(paths), (2**power for power in range(1, 20)))]
-    runs: dict[int, Summary] = {}
+    runs: dict[int, RunSummary] = {}
     for count in counts:
         runs[count] = train(paths[:count], out / f"{count}", settings, val=val, cache=cache, progress=True)
         if not runs[count].finished:  # Ctrl-C
@@ -54,7 +54,7 @@ def main(
     rows = next(iter(measured([out / f"{count}" for count in counts], unseen, paths[:FITTED], batches, cache).values()))
     print("places", *rows["PCA-64"], "training places", "chose the checkpoint", sep=" | ")
     for name, found in rows.items():
-        chosen = [runs[int(name)].best[on]["cross-view"] for on in ("train", "unseen")] if name.isdigit() else []
+        chosen = [runs[int(name)].best[on]["cross-view"] for on in ("train", "validation")] if name.isdigit() else []
         print(name, *(f"{value:.3f}" for value in (*found.values(), *chosen)), sep=" | ")
     draw(counts, rows, out / "places.png")
 

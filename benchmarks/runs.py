@@ -2,8 +2,8 @@
 
     python benchmarks/runs.py RUN...
 
-Cross-view AP of each run's best checkpoint on its unseen places, which also chose it; on its training places; and of
-the untrained backbone, by PCA, plain and whitened, on the same unseen batches. All read from the runs' metrics.jsonl.
+Cross-view AP of each run's best checkpoint on its validation scenes, which also chose it; on its training scenes; and
+of the untrained backbone, by PCA, plain and whitened, on the same validation batches. All read from metrics.jsonl.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import numpy as np
 
 from locus.training.settings import Settings
 
-COLUMNS = ("unseen", "training", "PCA-64", "whitened", "times PCA", "times whitened")
+COLUMNS = ("validation", "training", "PCA-64", "whitened", "times PCA", "times whitened")
 
 
 def main() -> None:
@@ -24,9 +24,9 @@ def main() -> None:
     print("run", "steps", *COLUMNS, sep=" | ")
     for run in parser.parse_args().runs:
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        best = max(rows, key=lambda row: row["unseen"]["cross-view"])
+        best = max(rows, key=lambda row: row["validation"]["cross-view"])
         plain, whitened = (rows[0]["baselines"][name]["cross-view"] for name in ("pca", "whitened pca"))
-        value = best["unseen"]["cross-view"]
+        value = best["validation"]["cross-view"]
         figures = np.array([value, best["train"]["cross-view"], plain, whitened, value / plain, value / whitened])
         print(run.name, f"{best['step']} of {rows[-1]['step']}", *_cells(figures), sep=" | ")
         told = json.loads((run / "training.json").read_text())

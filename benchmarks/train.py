@@ -21,7 +21,7 @@ from locus import backbones
 from locus.features.cache import CachedScene
 from locus.model import LoCUS
 from locus.objective import retrieval_sets, vectorized_smooth_ap_reference
-from locus.training.batches import Environment
+from locus.training.environments import Environment
 from locus.training.loop import Trainer
 from locus.training.settings import Settings
 
@@ -38,7 +38,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
         backbone = random_backbone(Path(folder) / "network")
-        places = [made_up_place(backbone, seed, Path(folder)) for seed in range(4)]
+        environments = [made_up_room(backbone, seed, Path(folder)) for seed in range(4)]
         print(f"{arguments.threads} threads; 396 patches a frame, 384-d tokens cached after block 7")
         print(f"{'head':>8} {'frames':>6} {'landmarks':>9} {'step s':>7} {'objective':>9} {'waiting':>8}")
         rows = [("blocks", 16, 512), ("paper", 16, 512)]
@@ -47,7 +47,7 @@ def main() -> None:
         seconds: dict[tuple[str, int, int], float] = {}
         for head, frames, landmarks in rows:
             settings = replace(SETTINGS, head=head, frames=frames, landmarks=landmarks)
-            trainer = make_trainer(backbone, places, settings, Path(folder) / "run")
+            trainer = make_trainer(backbone, environments, settings, Path(folder) / "run")
             step, objective, waiting = timed(trainer, arguments.steps)
             seconds[head, frames, landmarks] = step
             print(
@@ -58,7 +58,7 @@ def main() -> None:
             grown = [n for n in (8, 16, 32, 256, 512, 1024, 2048) if of(n) in seconds]
             power = np.polyfit(np.log(grown), np.log([seconds[of(n)] for n in grown]), 1)[0]
             print(f"the step grows with the {name}, from {grown[0]} to {grown[-1]}, to the power of {power:.2f}")
-        quadratic(make_trainer(backbone, places, SETTINGS, Path(folder) / "run"))
+        quadratic(make_trainer(backbone, environments, SETTINGS, Path(folder) / "run"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak:.2f} GiB, the reference included")
 
@@ -71,7 +71,7 @@ def random_backbone(folder: Path) -> backbones.Backbone:
     return backbones.load(folder, 7)
 
 
-def made_up_place(backbone: backbones.Backbone, seed: int, folder: Path) -> Environment:
+def made_up_room(backbone: backbones.Backbone, seed: int, folder: Path) -> Environment:
     """Forty frames of patches on the walls of a room of 8 × 6 × 3 m, every frame a part of it."""
     rng = np.random.default_rng(seed)
     frames, patches = 40, GRID[0] * GRID[1]
@@ -81,19 +81,21 @@ def made_up_place(backbone: backbones.Backbone, seed: int, folder: Path) -> Envi
     points[wall == 0, 0], points[wall == 1, 1], points[wall == 2, 2] = 0, 0, 0
     tokens = rng.standard_normal((frames, backbone.prefix + patches, backbone.dimension), np.float32)
     near = np.exp(-(np.linalg.norm(centres - centres[:, 0], axis=-1) ** 2) / 4)
-    place = points.reshape(frames, *GRID, 3).astype(np.float32)
+    points = points.reshape(frames, *GRID, 3).astype(np.float32)
     names = [str(i) for i in range(frames)]
     file = folder / f"room-{seed}.npy"
     np.save(file, tokens.astype(np.float16))
     kept = np.load(file, mmap_mode="r")
-    cached = CachedScene(f"room-{seed}", names, GRID, backbone.prefix, kept, place, near.astype(np.float32), "")
+    cached = CachedScene(f"room-{seed}", names, GRID, backbone.prefix, kept, points, near.astype(np.float32), "")
     return Environment([cached], np.arange(frames))
 
 
-def make_trainer(backbone: backbones.Backbone, places: list[Environment], settings: Settings, folder: Path) -> Trainer:
+def make_trainer(
+    backbone: backbones.Backbone, environments: list[Environment], settings: Settings, folder: Path
+) -> Trainer:
     folder.mkdir(exist_ok=True)
     model = LoCUS(backbone, head=settings.head, blocks=settings.blocks)
-    return Trainer(model, places, places[:1], settings, folder)
+    return Trainer(model, environments, environments[:1], settings, folder)
 
 
 def timed(trainer: Trainer, steps: int) -> tuple[float, float, float]:

@@ -11,18 +11,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from locus import load_scene
 from locus.model import LoCUS
+from locus.model.heads import start_from_pca
 from locus.progress import track
-from locus.training.baselines import pca_features, sample_rows
-from locus.training.batches import Sampler
+from locus.training.baselines import sample_rows, untrained
 from locus.training.checkpoints import SETTINGS
-from locus.training.places import environments
+from locus.training.environments import open_environments
 from locus.training.settings import Settings
 from locus.training.validation import Features, fixed_batches, precision
 
@@ -56,13 +55,16 @@ def measured(
     models = {run.name: LoCUS.from_pretrained(run) for run in runs}
     backbone = next(iter(models.values())).backbone
     fitted, tested = (
-        environments([load_scene(path) for path in paths], backbone, settings, cache, augment=False, progress=True)
+        open_environments([load_scene(path) for path in paths], backbone, settings, cache, progress=True)
         for paths in (fit, scenes)
     )
     drawn = fixed_batches(tested, settings, batches)
-    untrained = LoCUS(backbone, head=settings.head, blocks=settings.blocks, radii=settings.radii)
-    rows = sample_rows(untrained, Sampler(fitted, settings), backbone.mean.device)
-    methods = {"PCA-64": pca_features(untrained, rows, False), "whitened PCA-64": pca_features(untrained, rows, True)}
+    methods = {}
+    for name, whiten in (("PCA-64", False), ("whitened PCA-64", True)):
+        start = untrained(LoCUS(backbone, head=settings.head, blocks=settings.blocks, radii=settings.radii))
+        rows = sample_rows(start, [environment.scene for environment in fitted])
+        start_from_pca(start.head, rows, len(settings.radii), whiten=whiten)
+        methods[name] = start.head_features
     methods |= {name: model.head_features for name, model in models.items()}
     found: dict[float, dict[str, dict[str, float]]] = {radius: {} for radius in settings.radii}
     for name in track(methods, "on unseen places", len(methods), True):
@@ -73,13 +75,8 @@ def measured(
 
 
 def at_scale(features: Features, scale: int) -> Features:
-    """Of several maps that of one scale; PCA has one for all."""
-
-    def only(*sequence: Any) -> torch.Tensor:
-        maps = features(*sequence)
-        return maps[min(scale, len(maps) - 1)][None]
-
-    return only
+    """Of several maps that of one scale."""
+    return lambda *sequence: features(*sequence)[scale][None]
 
 
 if __name__ == "__main__":

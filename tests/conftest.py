@@ -27,11 +27,10 @@ def real_data() -> Path:
 @pytest.fixture(scope="session")
 def focus_weights():
     """Real weights, in the user's own store, so that they are downloaded once."""
-    from locus.backbones import focus
     from locus.backbones.sources import locate
     from locus.errors import WeightsError
 
     try:
-        return locate(focus.NAME)
+        return locate("dinov2-small-focus")
     except WeightsError as error:
         pytest.skip(str(error))

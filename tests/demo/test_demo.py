@@ -26,7 +26,7 @@ PLAN = DemoPlan(
     frames=12,
     unseen=1,
     unseen_frames=12,
-    settings=replace(SETTINGS, steps=4, validate_every=2, token_noise=0.0),
+    settings=replace(SETTINGS, steps=4, validate_every=2),
     retrieval=Retrieval(radii=(0.3,), frames=6, batches=1, landmarks=40),
     size=(126, 98),
 )

@@ -12,10 +12,7 @@ from locus.evaluation.methods import Chance, ModelMethod, Truth, Unavailable, on
 from locus.evaluation.specs import Means, method_of, methods_of, parsed
 from locus.features.cache import cache_scene
 from locus.model import LoCUS
-from locus.training import Settings
 from locus.training.baselines import sample_rows
-from locus.training.batches import Sampler
-from locus.training.places import environments
 
 
 @pytest.mark.parametrize(
@@ -48,8 +45,7 @@ def test_reduction_is_scikit_learns_pca_of_the_training_scenes(rooms, place, tin
     backbone = backbones.load(str(tiny), 3)
     fitted = cache_scene(means.scenes[0], backbone, folder=tokens)
     # The referee is fitted to the very same rows.
-    places = environments(means.scenes, backbone, Settings(resolution=None), tokens, augment=False, progress=False)
-    rows = sample_rows(LoCUS(backbone, head="linear"), Sampler(places, Settings()), torch.device("cpu"))
+    rows = sample_rows(LoCUS(backbone, head="linear"), [fitted])
     referee = PCA(8, whiten=whiten, svd_solver="full").fit(rows.double().numpy())
     image = np.asarray(fitted.tokens[0][fitted.prefix :], np.float64)
     expected = F.normalize(torch.from_numpy(referee.transform(image)), dim=-1)
@@ -115,7 +111,7 @@ def test_a_trained_model_has_its_own_layer(tmp_path):
 
 
 def test_the_scale_trained_for_the_nearest_radius_is_asked(tiny):
-    method = ModelMethod("model", LoCUS(str(tiny), 2, 8, (0.1, 0.2, 0.8)))
+    method = ModelMethod("model", LoCUS(str(tiny), 2, 8, (0.1, 0.2, 0.8), head="linear"))
     assert [method.scale(radius) for radius in (0.05, 0.15, 0.3, 0.5, 5.0)] == [0, 1, 1, 2, 2]
 
 

@@ -46,7 +46,7 @@ def test_the_authors_checkpoint_is_their_head_with_their_attention_scale(outer, 
 
 def test_an_authors_checkpoint_that_does_not_fit_is_refused_by_key(tmp_path, backbone):
     authors_file(tmp_path / "wide.pth", Head(48, 64))
-    with pytest.raises(LocusError, match=r"enter.weight is \(128, 48\), not \(128, 32\)"):
+    with pytest.raises(LocusError, match=r"enter.weight is 128×48, not 128×32"):
         LoCUS.from_authors(tmp_path / "wide.pth", backbone)
     torch.save({"trainable_head.0.weight": torch.ones(1), "decoder.gamma": torch.ones(1)}, tmp_path / "stranger.pth")
     with pytest.raises(LocusError, match=r"decoder\.gamma"):

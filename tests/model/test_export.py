@@ -29,7 +29,7 @@ def backbone(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(backbone):
     torch.manual_seed(0)
-    return LoCUS(backbone, 1, dimension=6, radii=(0.2, 0.6))
+    return LoCUS(backbone, 1, dimension=6, radii=(0.2, 0.6), head="paper")
 
 
 @pytest.fixture(scope="module")

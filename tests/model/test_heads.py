@@ -7,7 +7,7 @@ from torch import nn
 
 from locus import backbones
 from locus.backbones import BackboneError
-from locus.model.heads import Block, Head, Linear, PretrainedBlocks, Residual, build, start_from_pca
+from locus.model.heads import Block, Head, PretrainedBlocks, build, start_from_pca
 from tests import networks
 
 GRID = (3, 4)
@@ -79,7 +79,7 @@ def test_the_class_token_takes_part_in_the_papers_head():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kind", ["linear", "paper", "residual", "blocks"])
+@pytest.mark.parametrize("kind", ["linear", "paper", "blocks"])
 @pytest.mark.parametrize("scales", [1, 2])
 def test_a_head_started_from_pca_gives_whitened_components_at_every_scale(kind, scales, backbone):
     torch.manual_seed(0)
@@ -95,25 +95,11 @@ def test_a_head_started_from_pca_gives_whitened_components_at_every_scale(kind, 
 
 
 @torch.no_grad()
-def test_a_residual_head_starts_as_the_linear_one(backbone):
-    residual, linear = Residual(32, 6, 2, 1).eval(), Linear(32, 6, 2, 1)
-    linear.load_state_dict({name: residual.state_dict()[name] for name in linear.state_dict()})
-    x = sequence(32)
-    torch.testing.assert_close(residual(x, GRID), linear(x, GRID), rtol=0, atol=0)
-
-
-def test_a_residual_heads_correction_learns_from_its_first_step():
-    residual = Residual(32, 6, 1, 1)
-    residual(sequence(32), GRID).square().sum().backward()
-    assert residual.correction.project.weight.grad.abs().sum() > 0
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", ["linear", "paper", "residual", "blocks"])
+@pytest.mark.parametrize("kind", ["linear", "paper", "blocks"])
 def test_scales_share_all_but_their_last_linear_map(kind, backbone):
     one, three = (build(kind, backbone, 6, scales, blocks=2) for scales in (1, 3))
-    trunk = {name for name in one.state_dict() if not name.startswith(("project.", "correction.project."))}
-    assert trunk == {n for n in three.state_dict() if not n.startswith(("project.", "correction.project."))}
+    trunk = {name for name in one.state_dict() if not name.startswith("project.")}
+    assert trunk == {n for n in three.state_dict() if not n.startswith("project.")}
     assert all(one.state_dict()[name].shape == three.state_dict()[name].shape for name in trunk)
     assert three.project.out_features == 18
     x = sequence(32)

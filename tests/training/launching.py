@@ -26,7 +26,6 @@ SETTINGS = Settings(
     checkpoint_every=1,
     learning_rate=1e-2,
     warmup=1,
-    token_noise=0.01,
 )
 
 

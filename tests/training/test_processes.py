@@ -15,15 +15,13 @@ from locus.training.checkpoints import BEST, LAST, METRICS, load_state, read_met
 from tests.training.launching import SETTINGS, begun, launch, weights
 
 
-@pytest.mark.parametrize(
-    "change", [{}, {"embedding": "mean", "radii": (0.3, 0.6)}, {"live": True}], ids=["patch", "mean", "live"]
-)
+@pytest.mark.parametrize("change", [{}, {"embedding": "mean", "radii": (0.3, 0.6)}], ids=["patch", "mean"])
 def test_two_processes_equal_one(run, rooms, cache, tmp_path, change):
-    settings = replace(SETTINGS, steps=20, validate_every=1, checkpoint_every=10, token_noise=0.0, **change)
+    settings = replace(SETTINGS, steps=20, validate_every=1, checkpoint_every=10, **change)
     assert_equal(run(settings, out="one").metrics, shared(settings, 2, rooms, tmp_path / "two", cache))
 
 
-def test_processes_without_a_frame_of_a_place_or_of_the_batch_take_part(run, rooms, cache, tiny, tmp_path):
+def test_processes_without_a_frame_of_an_environment_or_of_the_batch_take_part(run, rooms, cache, tiny, tmp_path):
     settings = replace(
         SETTINGS,
         backbone=str(tiny),
@@ -35,7 +33,6 @@ def test_processes_without_a_frame_of_a_place_or_of_the_batch_take_part(run, roo
         steps=4,
         validate_every=1,
         learning_rate=1e-3,
-        token_noise=0.0,
     )
     assert_equal(run(settings, out="one").metrics, shared(settings, 5, rooms, tmp_path / "five", cache))
 
@@ -57,7 +54,7 @@ def assert_equal(one, several):
     """The same loss at every step, and the same precision."""
     for a, b in zip(one, several, strict=True):
         assert a.get("loss", 0) == pytest.approx(b.get("loss", 0), abs=1e-5)
-        assert a["unseen"]["cross-view"] == pytest.approx(b["unseen"]["cross-view"], abs=1e-4)
+        assert a["validation"]["cross-view"] == pytest.approx(b["validation"]["cross-view"], abs=1e-4)
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])

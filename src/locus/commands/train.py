@@ -30,10 +30,10 @@ def train_from(preset: str) -> Callable[..., int]:
         """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped.
 
         Args:
-            scenes: Folders of scenes, globs, or .txt files that list folders; each scene is a place of its own.
+            scenes: Folders of scenes, globs, or .txt files that list folders; each scene is an environment of its own.
             out: The run's folder: model, checkpoints, metrics, curves.png.
-            val: Places to validate on, never trained on. With one scene and none here, a part of it is kept apart.
-            preset: The settings to start from: the best tried so far, or the paper's, or the authors' code's.
+            val: Scenes that choose the checkpoint, not trained on. With one scene and none, a part of it is kept apart.
+            preset: The settings to start from: the best tried so far, the paper's, or the authors' code's.
             cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
         """
         from locus.features.ranks import share
@@ -43,11 +43,11 @@ def train_from(preset: str) -> Callable[..., int]:
         if share()[0]:  # the first of several processes speaks for all
             return 0 if summary.finished else 130
         best, first = summary.best, summary.metrics[0]
-        table = Table("cross-view AP on unseen places", "", box=None, padding=(0, 2, 0, 0))
+        table = Table("cross-view AP on validation scenes", "", box=None, padding=(0, 2, 0, 0))
         for name, measured in first["baselines"].items():
             table.add_row(f"untrained backbone, {name.replace('pca', 'PCA')}", f"{measured['cross-view']:.3f}")
-        table.add_row(f"trained, step {best['step']}", f"[bold]{best['unseen']['cross-view']:.3f}[/bold]")
-        table.add_row("the same, on training places", f"{best['train']['cross-view']:.3f}")
+        table.add_row(f"trained, step {best['step']}", f"[bold]{best['validation']['cross-view']:.3f}[/bold]")
+        table.add_row("the same, on training scenes", f"{best['train']['cross-view']:.3f}")
         Console().print(table)
         curves = out / "curves.png"
         where = f"  Curves: {curves}" if curves.is_file() else ""  # none before the first validation

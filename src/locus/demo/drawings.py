@@ -24,7 +24,7 @@ def training_curves(metrics: Sequence[Mapping[str, Any]]) -> str:
     for pairs, title in VIEWS.items():
         lines = [
             Line(label, steps, np.array([row[group][pairs] for row in metrics], np.float64))
-            for label, group in (("a house not trained on", "unseen"), ("houses trained on", "train"))
+            for label, group in (("a house not trained on", "validation"), ("houses trained on", "train"))
         ]
         level = float(metrics[0]["baselines"]["pca"][pairs])  # whitened, it is where the curve begins
         lines.append(Line("untrained, PCA", steps[[0, -1]], np.array([level, level]), dashed=True))

@@ -136,8 +136,7 @@ def _weights(folder: DemoFolder, pretrained: str | None, stages: StageLog) -> Lo
             return model
         settings = folder.plan.settings
         name = backbones.load(folder.backbone or settings.backbone, settings.layer, norm=settings.norm).name
-        asked = "" if name == settings.backbone else f", in place of {settings.backbone}"
-        say(f"{name}{asked}.")
+        say(f"{name}.")
         folder.remember(name)
         return None
 
@@ -161,9 +160,9 @@ def _train(folder: DemoFolder, houses: DemoHouses, stages: StageLog) -> tuple[Lo
         summary = train(houses.fitted, folder.run, settings, val=val, cache=cache, progress=True)
         if not summary.finished:
             raise KeyboardInterrupt
-        first, best = summary.metrics[0]["unseen"]["cross-view"], summary.best
+        first, best = summary.metrics[0]["validation"]["cross-view"], summary.best
         say(
             f"Average precision in the validation house: {first:.3f} at the start, "
-            f"{best['unseen']['cross-view']:.3f} at step {best['step']}."
+            f"{best['validation']['cross-view']:.3f} at step {best['step']}."
         )
     return LoCUS.from_pretrained(folder.run).to(this_device()), summary.metrics

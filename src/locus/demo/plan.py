@@ -32,7 +32,7 @@ class DemoPlan:
     """Width and height of the images."""
 
 
-FULL = DemoPlan(16, 24, 2, 40, Settings(steps=150, warmup=15, validate_every=30), Retrieval())
+FULL = DemoPlan(16, 24, 2, 40, Settings(steps=150, validate_every=30), Retrieval())
 QUICK = DemoPlan(4, 16, 1, 24, Settings(frames=12, steps=20, warmup=3, validate_every=10), Retrieval(batches=2))
 
 

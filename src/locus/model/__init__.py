@@ -6,7 +6,8 @@ from locus.lazy import attach
 
 if TYPE_CHECKING:
     from locus.model import export, heads, pca, shipped
-    from locus.model.locus import CONFIG, WEIGHTS, LoCUS, ModelError, load, load_learned, this_device
+    from locus.model.device import this_device
+    from locus.model.locus import CONFIG, WEIGHTS, LoCUS, ModelError, load
 
 __all__ = [
     "CONFIG",
@@ -16,11 +17,10 @@ __all__ = [
     "export",
     "heads",
     "load",
-    "load_learned",
     "pca",
     "shipped",
     "this_device",
 ]
 
-MODULES = ("export", "heads", "pca", "shipped")
-__getattr__ = attach(__name__, {name: name if name in MODULES else "locus" for name in __all__})
+HOMES = {"export": "export", "heads": "heads", "pca": "pca", "shipped": "shipped", "this_device": "device"}
+__getattr__ = attach(__name__, {name: HOMES.get(name, "locus") for name in __all__})

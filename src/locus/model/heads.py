@@ -15,7 +15,9 @@ from locus.backbones import Backbone, BackboneError
 from locus.backbones.transformer import Transformer
 from locus.model.pca import principal_components
 
-HeadKind = Literal["paper", "linear", "residual", "blocks", "identity"]
+HeadKind = Literal["paper", "linear", "blocks", "identity"]
+DIMENSION = 64  # the paper's
+BLOCKS = 3  # pretrained blocks that go on learning; two and four learn less (docs/training.md)
 
 
 class Attention(nn.Module):
@@ -68,7 +70,7 @@ class Head(nn.Module):
     def __init__(
         self,
         tokens: int,
-        dimension: int = 64,
+        dimension: int = DIMENSION,
         scales: int = 1,
         prefix: int = 1,
         *,
@@ -106,33 +108,15 @@ class Linear(nn.Module):
         return self.project(self.embed(sequence, grid))
 
 
-class Residual(Linear):
-    """A linear map started from PCA, plus the paper's head as a correction that starts at zero."""
-
-    def __init__(self, tokens: int, dimension: int, scales: int, prefix: int) -> None:
-        super().__init__(tokens, dimension, scales, prefix)
-        self.correction = Head(tokens, dimension, scales, prefix)
-        nn.init.zeros_(self.correction.project.weight)
-        nn.init.zeros_(self.correction.project.bias)
-
-    def forward(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches c"]:
-        return super().forward(sequence, grid) + self.correction(sequence, grid)
-
-
-class PretrainedBlocks(nn.Module):
-    """The backbone's own next blocks and final norm, which learn on, and a linear map started from whitened PCA."""
+class PretrainedBlocks(Linear):
+    """The backbone's own next blocks and final norm, which learn on, and a linear map of what they give."""
 
     def __init__(self, backbone: Transformer, count: int, dimension: int, scales: int) -> None:
-        super().__init__()
-        self.prefix = backbone.prefix
+        super().__init__(backbone.dimension, dimension, scales, backbone.prefix)
         self.trunk = backbone.continuation(count)
-        self.project = nn.Linear(backbone.dimension, dimension * scales)
 
     def embed(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches d"]:
-        return self.trunk(sequence, grid)[:, self.prefix :]
-
-    def forward(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches c"]:
-        return self.project(self.embed(sequence, grid))
+        return super().embed(self.trunk(sequence, grid), grid)
 
 
 class Identity(nn.Module):
@@ -153,7 +137,7 @@ def build(
     dimension: int,
     scales: int,
     *,
-    blocks: int = 3,
+    blocks: int = BLOCKS,
     attention_scale: float | None = None,
 ) -> nn.Module:
     """A head of the given kind for a backbone."""
@@ -161,8 +145,6 @@ def build(
         return Head(backbone.dimension, dimension, scales, backbone.prefix, attention_scale=attention_scale)
     if kind == "linear":
         return Linear(backbone.dimension, dimension, scales, backbone.prefix)
-    if kind == "residual":
-        return Residual(backbone.dimension, dimension, scales, backbone.prefix)
     if kind == "identity":
         return Identity(scales, backbone.prefix)
     if kind != "blocks":

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -19,11 +18,12 @@ from torch import Tensor, nn
 
 from locus import backbones
 from locus.backbones import Backbone
+from locus.backbones.conversion import mismatches
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.model.authors import authors_head
 from locus.model.card import card
-from locus.model.heads import HeadKind, build
+from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
 from locus.model.hub import hub_answers
 from locus.model.shipped import MODELS
 
@@ -48,7 +48,7 @@ class LoCUS(
         layer: Blocks of the backbone that are run. By default all.
         dimension: Length of a feature.
         radii: One scale each: how far apart, in metres, two points may be and still be the same spot.
-        head: `paper`, `linear`, `residual`, `blocks`, or `identity` (the backbone itself).
+        head: `paper`, `linear`, `blocks`, or `identity` (the backbone itself).
         blocks: How many pretrained blocks after `layer` go on learning, with the head `blocks`.
         norm: Whether the backbone's final norm is applied to its tokens.
         attention_scale: Of the paper's head; by default one over the root of a head's width.
@@ -59,11 +59,11 @@ class LoCUS(
         self,
         backbone: str | Backbone,
         layer: int | None = None,
-        dimension: int = 64,
+        dimension: int = DIMENSION,
         radii: Sequence[float] = (0.2,),
-        head: HeadKind = "paper",
         *,
-        blocks: int = 3,
+        head: HeadKind,
+        blocks: int = BLOCKS,
         norm: bool | None = None,
         attention_scale: float | None = None,
         resolution: int | None = None,
@@ -182,7 +182,8 @@ class LoCUS(
         try:
             return super().from_pretrained(name, **options)
         except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
-            what = "holds no model" if Path(name).is_dir() else "is no folder, and could not be had from Hugging Face"
+            here = Path(name).is_dir()
+            what = "holds no model" if here else "is no folder, and could not be loaded from Hugging Face"
             cause = str(error).strip().split("\n")[0]
             if alone and isinstance(error, OSError):
                 cause = "the hub does not answer, and it was not fetched before"
@@ -222,7 +223,7 @@ class LoCUS(
                 f"{model_id} was learned on a {config['backbone']} with weights {config['backbone_fingerprint']}, but "
                 f"{model.backbone.name} has {model.backbone.fingerprint} here: its features would mean nothing"
             )
-        load_learned(model.head, load_file(file), model_id)
+        _load_learned(model.head, load_file(file), model_id)
         return model
 
     @classmethod
@@ -231,8 +232,9 @@ class LoCUS(
 
         It sits on DINO ViT-B/8 after block 11; its attention is scaled by 0.125, not by the 0.177 of its width.
         """
-        model = cls(backbone, 11 if isinstance(backbone, str) else None, radii=(radius,), attention_scale=0.125)
-        load_learned(model.head, authors_head(Path(path)), path)
+        layer = 11 if isinstance(backbone, str) else None
+        model = cls(backbone, layer, radii=(radius,), head="paper", attention_scale=0.125)
+        _load_learned(model.head, authors_head(Path(path)), path)
         return model
 
 
@@ -248,24 +250,8 @@ def load(name: str, layer: int | None = None) -> LoCUS:
     return LoCUS.from_pretrained(name)
 
 
-def this_device() -> torch.device:
-    """This process's GPU if there is one, else the CPU."""
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-
-
-def load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:
+def _load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:
     """Fill a head; every weight must be there, fit, and be wanted."""
-    wanted = {name: tuple(weight.shape) for name, weight in head.state_dict().items()}
-    given = {name: tuple(weight.shape) for name, weight in learned.items()}
-    wrong = [f"{name} is missing" for name in wanted.keys() - given.keys()]
-    wrong += [f"{name} is unknown" for name in given.keys() - wanted.keys()]
-    wrong += [
-        f"{name} is {given[name]}, not {wanted[name]}"
-        for name in wanted.keys() & given.keys()
-        if wanted[name] != given[name]
-    ]
-    if wrong:
-        raise ModelError(f"{source} does not fit the head: {'; '.join(sorted(wrong))}")
+    if wrong := mismatches(learned, {name: weight.shape for name, weight in head.state_dict().items()}):
+        raise ModelError(f"{source} does not fit the head: {wrong}")
     head.load_state_dict(learned)

@@ -24,7 +24,7 @@ def principal_components(rows: Float[Tensor, "n d"], count: int, *, whiten: bool
     """The `count` directions of largest variance of the rows, the largest first."""
     if count > min(rows.shape):
         raise LocusError(f"{rows.shape[0]} rows of length {rows.shape[1]} have no {count} principal components")
-    exact = rows.double()
+    exact = rows.cpu().double()  # Apple's MPS has no float64
     mean = exact.mean(dim=0)
     covariance = (exact - mean).T @ (exact - mean) / max(len(rows) - 1, 1)
     variances, directions = torch.linalg.eigh(covariance)
@@ -34,4 +34,4 @@ def principal_components(rows: Float[Tensor, "n d"], count: int, *, whiten: bool
     directions = directions * largest.sign()
     if whiten:
         directions = directions / variances.clamp(min=1e-12 * float(variances[0].clamp(min=1e-30))).sqrt()[:, None]
-    return Components(mean.to(rows.dtype), directions.to(rows.dtype))
+    return Components(mean.to(rows), directions.to(rows))

@@ -24,7 +24,7 @@ MAY_CHANGE = ("steps", "validate_every", "checkpoint_every")
 
 @dataclass
 class State:
-    """All that a run needs to go on as if it had not stopped; batches and noise follow from seed and step."""
+    """All that a run needs to go on as if it had not stopped; batches follow from seed and step."""
 
     step: int
     head: Mapping[str, Tensor]

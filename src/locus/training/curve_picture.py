@@ -1,4 +1,4 @@
-"""The picture of a run: AP on training and unseen places side by side, with the baselines."""
+"""The picture of a run: AP on training and validation scenes side by side, with the baselines."""
 
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,11 @@ def draw_curves(rows: list[dict[str, Any]], path: Path) -> None:
     steps = [row["step"] for row in rows]
     baselines = rows[0].get("baselines", {})
     for axes, pairs in zip(figure.subplots(1, 2), ("cross-view", "all pairs"), strict=True):
-        axes.plot(steps, [row["train"][pairs] for row in rows], color="#8ab4d8", label="training places")
-        axes.plot(steps, [row["unseen"][pairs] for row in rows], color="#1f4e79", linewidth=2, label="unseen places")
+        for group, colour, name in (("train", "#8ab4d8", "training"), ("validation", "#1f4e79", "validation")):
+            axes.plot(steps, [row[group][pairs] for row in rows], color=colour, linewidth=2, label=f"{name} scenes")
         for name, style in (("whitened pca", "--"), ("pca", ":")):
             if name in baselines:
-                label = f"unseen, untrained, {name.replace('pca', 'PCA')}"
+                label = f"validation, untrained, {name.replace('pca', 'PCA')}"
                 axes.axhline(baselines[name][pairs], color="#888888", linestyle=style, label=label)
         axes.set(title=f"exact AP, {pairs}", xlabel="step", ylim=(0, None))
         axes.spines[["top", "right"]].set_visible(False)

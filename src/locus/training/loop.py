@@ -1,4 +1,4 @@
-"""The loop: draw a batch, rank it, step; validate on places never trained on; checkpoint; go on where it stopped."""
+"""The loop: draw a batch, rank it, step; validate on scenes never trained on; checkpoint; go on where it stopped."""
 
 import math
 import time
@@ -18,10 +18,11 @@ from torch import Tensor
 from locus.model import LoCUS
 from locus.model.heads import start_from_pca
 from locus.objective import ObjectiveError, RetrievalObjective
-from locus.training.baselines import pca_features, sample_rows
-from locus.training.batches import Batch, Environment, Sampler
+from locus.training.baselines import sample_rows, untrained
+from locus.training.batches import Batch, Sampler
 from locus.training.checkpoints import BEST, LAST, METRICS, State, append_metrics, save_state
 from locus.training.embeddings import mean_of_positives
+from locus.training.environments import Environment
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
 from locus.training.validation import Features, fixed_batches, mean, precision
@@ -29,7 +30,7 @@ from locus.training.validation import Features, fixed_batches, mean, precision
 AHEAD = 3  # batches assembled before they are needed
 PERSISTENT = 50  # batches in a row without a landmark: these scenes cannot teach anything
 TRIED = 5  # batches, to find one whose time can be taken
-TRAIN_PLACES = 4  # so many of the training places are measured beside the unseen ones
+MEASURED = 4  # so many of the training environments are measured beside those of validation
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Trainer:
         self,
         model: LoCUS,
         train: Sequence[Environment],
-        unseen: Sequence[Environment],
+        validation: Sequence[Environment],
         settings: Settings,
         folder: Path,
         processes: Processes | None = None,
@@ -60,10 +61,11 @@ class Trainer:
         self.processes = processes or Processes()
         self.device = model.backbone.mean.device
         self.sampler = Sampler(train, settings)
-        seen = fixed_batches(train[:TRAIN_PLACES], settings, per_place=1) or fixed_batches(train, settings, per_place=1)
-        self.seen_batches, self.unseen_batches = self._ready(seen), self._ready(fixed_batches(unseen, settings))
-        self.unseen_names = [environment.name for environment in unseen]
-        for scenes, batches in (("training", self.seen_batches), ("validation", self.unseen_batches)):
+        seen = fixed_batches(train[:MEASURED], settings, each=1) or fixed_batches(train, settings, each=1)
+        self.train_batches = [batch.to(self.device) for batch in seen]
+        self.validation_batches = [batch.to(self.device) for batch in fixed_batches(validation, settings)]
+        self.validation_names = [environment.name for environment in validation]
+        for scenes, batches in (("training", self.train_batches), ("validation", self.validation_batches)):
             if not batches:
                 raise TrainingError(
                     f"no patch of the {scenes} scenes is seen again within {min(settings.radii):g} m in another frame: "
@@ -85,12 +87,13 @@ class Trainer:
             self.step, self.best, self.skipped, self.losses = state.step, state.best, state.skipped, state.losses
             return
         torch.manual_seed(self.settings.seed)
-        rows = sample_rows(self.model, self.sampler, self.device)
+        start = untrained(self.model)
+        rows = sample_rows(start, [environment.scene for environment in self.sampler.environments])
         baselines = {}
-        for name, whiten in (("pca", False), ("whitened pca", True)) if self.processes.first else ():
-            baselines[name] = self._measured(pca_features(self.model, rows, whiten))
-        if self.settings.head != "paper":
-            start_from_pca(self.model.head, rows, len(self.settings.radii))
+        for name, whiten in (("pca", False), ("whitened pca", True)):  # the last of them stays
+            start_from_pca(start.head, rows, len(self.settings.radii), whiten=whiten)
+            if self.processes.first:
+                baselines[name] = self._measured(start.head_features)
         if self.processes.first:
             self._checkpoint(self._validate() | {"baselines": baselines})
 
@@ -148,18 +151,17 @@ class Trainer:
                 self._loss(batch).item()
                 learning = time.perf_counter() - began
         self.optimizer.zero_grad()
-        # Cached batches are drawn while the step before is learned from; live ones take the same processors.
-        return learning + drawing if self.settings.live else max(learning, drawing)
+        return max(learning, drawing)  # a batch is drawn while the step before is learned from
 
     def _loss(self, batch: Batch) -> Float[Tensor, ""]:
         """1 - V-Smooth-AP, mean over scales; its gradient is left in the parameters."""
-        batch = batch.share(self.processes.rank, self.processes.count).to(self.device).through(self.model.backbone)
+        batch = batch.share(self.processes.rank, self.processes.count).to(self.device)
         features = self._features(batch)
-        place = (batch.positions, batch.environments, batch.frames, batch.landmarks)
+        geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks)
         embeddings = None  # the features of the landmarks' own patches
         if self.settings.embedding == "mean":
             embeddings = mean_of_positives(features, batch, self.settings.radii, self.processes.group)
-        loss = 1 - self.objective(features, *place, embeddings).mean()
+        loss = 1 - self.objective(features, *geometry, embeddings).mean()
         self.optimizer.zero_grad()
         loss.backward()
         self.processes.sum_gradients(self.model.head.parameters())
@@ -172,7 +174,8 @@ class Trainer:
             loss = self._loss(batch)
         except ObjectiveError as error:  # weights so large that features overflow
             raise self._diverged(str(error)) from None
-        norm = torch.nn.utils.clip_grad_norm_(self.model.head.parameters(), settings.clip)
+        largest = math.inf if settings.clip is None else settings.clip
+        norm = torch.nn.utils.clip_grad_norm_(self.model.head.parameters(), largest)
         if not (torch.isfinite(loss) and torch.isfinite(norm)):
             raise self._diverged(f"the loss is {loss.item()} and its gradient {norm.item()}")
         for group in self.optimizer.param_groups:
@@ -191,53 +194,42 @@ class Trainer:
 
     def _features(self, batch: Batch) -> Float[Tensor, "scales n c"]:
         """Features of all patches of a batch."""
-        maps = []
-        seed = np.random.SeedSequence([self.settings.seed, self.step, self.processes.rank]).generate_state(1)
-        noise = torch.Generator(self.device).manual_seed(int(seed[0]))
-        for tokens, grid in batch.sequences:
-            if self.settings.token_noise:
-                random = torch.randn(tokens.shape, generator=noise, device=self.device)
-                tokens = tokens + self.settings.token_noise * tokens.std() * random
-            maps.append(self.model.head_features(tokens, grid).flatten(1, 3))
+        maps = [self.model.head_features(tokens, grid).flatten(1, 3) for tokens, grid in batch.sequences]
         if not maps:  # fewer frames than processes; it takes part in the backward pass of all the same
-            shape = (len(self.settings.radii), 0, self.model.dimension)
-            return torch.zeros(shape, device=self.device, requires_grad=True)
-        return torch.cat(maps, dim=1)
-
-    def _ready(self, batches: Sequence[Batch]) -> list[Batch]:
-        return [batch.to(self.device).through(self.model.backbone) for batch in batches]
+            maps = [torch.zeros(len(self.settings.radii), 0, self.model.dimension, requires_grad=True)]
+        return torch.cat(maps, dim=1).to(batch.positions.device)
 
     def _measured(self, features: Features) -> dict[str, Any]:
-        """AP on the unseen places, in all and one by one."""
-        by_place = precision(features, self.unseen_batches, self.settings)
-        average = mean(by_place)
+        """AP on the validation scenes, in all and one by one."""
+        found = precision(features, self.validation_batches, self.settings)
+        average = mean(found)
         return {
             "all pairs": average.all_pairs,
             "cross-view": average.cross_view,
-            "places": {self.unseen_names[number]: each.cross_view for number, each in by_place.items()},
+            "environments": {self.validation_names[number]: each.cross_view for number, each in found.items()},
         }
 
     def _validate(self) -> dict[str, Any]:
-        """AP now, on unseen and on training places."""
+        """AP now, on validation and on training scenes."""
         self.model.eval()
-        unseen = self._measured(self.model.head_features)
-        seen = mean(precision(self.model.head_features, self.seen_batches, self.settings))
+        validation = self._measured(self.model.head_features)
+        train = mean(precision(self.model.head_features, self.train_batches, self.settings))
         self.model.train()
         return {
             "step": self.step,
-            "unseen": unseen,
-            "train": {"all pairs": seen.all_pairs, "cross-view": seen.cross_view},
+            "validation": validation,
+            "train": {"all pairs": train.all_pairs, "cross-view": train.cross_view},
             "learning rate": self.settings.rate(self.step),
             "skipped": self.skipped,
         }
 
     def _checkpoint(self, metrics: dict[str, Any] | None) -> None:
-        """Write what was measured and where the run is; the best model so far by cross-view AP on unseen places."""
+        """Write what was measured and where the run is; the best model so far by cross-view AP in validation."""
         if not self.processes.first:
             return
-        better = metrics is not None and metrics["unseen"]["cross-view"] > self.best
+        better = metrics is not None and metrics["validation"]["cross-view"] > self.best
         if better:
-            self.best = metrics["unseen"]["cross-view"]
+            self.best = metrics["validation"]["cross-view"]
         weights, moments = self.model.head.state_dict(), self.optimizer.state_dict()
         state = State(self.step, weights, moments, self.best, self.skipped, self.losses)
         try:

@@ -9,6 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from locus.model import this_device
+
 
 @dataclass(frozen=True)
 class Processes:
@@ -20,12 +22,12 @@ class Processes:
 
     @classmethod
     def of_torchrun(cls) -> "Processes":
-        """The processes torchrun started, if it did: NCCL where every one has a GPU, gloo elsewhere."""
+        """The processes torchrun started, if it did: NCCL where every one has a CUDA GPU, gloo elsewhere."""
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return cls()
-        cuda = torch.cuda.is_available()
+        cuda = (device := this_device()).type == "cuda"
         if cuda:
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(device)
         # The others wait for the first while it fills the cache and validates.
         dist.init_process_group("nccl" if cuda else "gloo", timeout=timedelta(hours=12))
         return cls(dist.get_rank(), dist.get_world_size(), dist.group.WORLD)

@@ -12,30 +12,33 @@ import torch
 from tensorboardX import SummaryWriter
 
 from locus import backbones
+from locus.backbones import Backbone
 from locus.features.cache import check_room, scene_fingerprint
 from locus.model import LoCUS, this_device
+from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
-from locus.training.batches import Environment
 from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
 from locus.training.curve_picture import draw_curves
+from locus.training.environments import Environment, estimate, open_environments, split_by_space
 from locus.training.loop import Trainer
-from locus.training.places import environments, estimate, split_by_space
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
 from locus.training.watch import Watcher
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """How a run ended."""
 
     folder: Path
     metrics: list[dict[str, Any]]
+    """A row for each validation."""
     finished: bool
 
     @property
     def best(self) -> dict[str, Any]:
-        return max(self.metrics, key=lambda row: row["unseen"]["cross-view"])
+        """The validation of the model that was kept."""
+        return max(self.metrics, key=lambda row: row["validation"]["cross-view"])
 
 
 def train(
@@ -46,103 +49,104 @@ def train(
     val: Sequence[str | Path] = (),
     cache: Path | None = None,
     progress: bool = False,
-) -> Summary:
+) -> RunSummary:
     """Train on scenes, validate on others, and leave a model in `out` that `LoCUS.from_pretrained` loads.
 
     Args:
-        scenes: Folders of scenes, globs, or .txt files that list them; each scene is a place of its own.
+        scenes: Folders of scenes, globs, or .txt files that list them; each scene is an environment of its own.
         out: The run's folder. If it holds a run of these settings, that run goes on.
-        val: Places never trained on. With one scene and none to validate on, a part of that scene is kept apart.
+        settings: How to train.
+        val: Scenes that choose the checkpoint, never trained on. With one scene and none of these, a part of that
+            scene is kept apart.
         cache: Where tokens are cached. By default in LoCUS's cache folder.
+        progress: Show on standard error what happens.
     """
     processes = Processes.of_torchrun()
+    watcher = Watcher(progress, processes.first)
     try:
-        return _train(scenes, Path(out), settings, val, cache, Watcher(progress, processes.first), processes)
+        trained, kept = _opened(scenes, val)
+        model = _model(settings)
+        train_on, validate_on = _environments(trained, kept, model.backbone, settings, cache, watcher, processes)
+        if settings.epochs is not None:
+            frames = sum(len(environment.usable) for environment in train_on)
+            settings = replace(settings, steps=max(1, settings.epochs * frames // settings.frames))
+        sources = {
+            "backbone": {"name": model.backbone.name, "fingerprint": model.backbone.fingerprint},
+            "scenes": {scene.name: scene_fingerprint(scene) for scene in [*trained, *kept]},
+            "validation": [environment.name for environment in validate_on],
+        }
+        if processes.first:
+            begin(Path(out), provenance(settings, model.head, sources))
+        processes.wait()
+        trainer = Trainer(model, train_on, validate_on, settings, Path(out), processes)
+        trainer.start(last_state(Path(out)))
+        watcher.estimate(trainer)
+        return _run(trainer, watcher)
     finally:
         processes.close()
 
 
-def _train(
-    scenes: Sequence[str | Path],
-    out: Path,
-    settings: Settings,
-    val: Sequence[str | Path],
-    cache: Path | None,
-    watcher: Watcher,
-    processes: Processes,
-) -> Summary:
+def _opened(scenes: Sequence[str | Path], val: Sequence[str | Path]) -> tuple[list[Scene], list[Scene]]:
+    """The scenes to train on and those to validate on; none may be both."""
     train_paths, val_paths = find_scenes(scenes), find_scenes(val)
     both = {path.resolve() for path in train_paths} & {path.resolve() for path in val_paths}
     if both or not train_paths:
         what = f"{min(both)} is given to train on and to validate on" if both else "there is no scene to train on"
         raise TrainingError(f"{what}; see the scenes given, and --val")
-    device = this_device()
+    opened = open_scenes([*train_paths, *val_paths])
+    return opened[: len(train_paths)], opened[len(train_paths) :]
+
+
+def _model(settings: Settings) -> LoCUS:
+    """The model before training."""
     torch.manual_seed(settings.seed)
-    backbone = backbones.load(settings.backbone, settings.layer, norm=settings.norm).to(device)
-    model = LoCUS(
-        backbone,
+    device = this_device()
+    return LoCUS(
+        backbones.load(settings.backbone, settings.layer, norm=settings.norm).to(device),
         dimension=settings.dimension,
         radii=settings.radii,
         head=settings.head,
         blocks=settings.blocks,
         resolution=settings.resolution,
     ).to(device)
-    opened = open_scenes([*train_paths, *val_paths])
-    trained, kept = opened[: len(train_paths)], opened[len(train_paths) :]
-    if settings.live:
-        watcher.say(f"no cache: {len(opened)} scenes are looked at once, then read as they are drawn")
-    else:
-        sizes = [
-            estimate(trained, backbone, settings, cache, settings.copies),
-            estimate(kept, backbone, settings, cache),
-        ]
-        size, missing = (sum(part) for part in zip(*sizes, strict=True))
-        watcher.say(f"cache: {size / 1e9:.2f} GB for {len(opened)} scenes, {missing / 1e9:.2f} GB of it to be made")
-        check_room(missing, f"{len(opened)} scenes", cache)
+
+
+def _environments(
+    trained: list[Scene],
+    kept: list[Scene],
+    backbone: Backbone,
+    settings: Settings,
+    cache: Path | None,
+    watcher: Watcher,
+    processes: Processes,
+) -> tuple[list[Environment], list[Environment]]:
+    """Those to train on and those to validate on, their tokens cached by the first process for all."""
+    sizes = [estimate(trained, backbone, settings, cache, settings.copies), estimate(kept, backbone, settings, cache)]
+    size, missing = (sum(part) for part in zip(*sizes, strict=True))
+    what = f"{len(trained) + len(kept)} scenes"
+    watcher.say(f"cache: {size / 1e9:.2f} GB for {what}, {missing / 1e9:.2f} GB of it to be made")
+    check_room(missing, what, cache)
     if not processes.first:
-        processes.wait()  # until the first has filled the cache
-    places = environments(trained, backbone, settings, cache, augment=True, progress=watcher.shown)
-    unseen = environments(kept, backbone, settings, cache, augment=False, progress=watcher.shown)
+        processes.wait()
+    shown = watcher.shown
+    train_on = open_environments(trained, backbone, settings, cache, copies=settings.copies, progress=shown)
+    validate_on = open_environments(kept, backbone, settings, cache, progress=shown)
     if processes.first:
         processes.wait()
-    train_places, unseen = _split(places, unseen, watcher)
-    if settings.epochs is not None:
-        frames = sum(len(place.usable) for place in train_places)
-        settings = replace(settings, steps=max(1, settings.epochs * frames // settings.frames))
-    described = provenance(
-        settings,
-        model.head,
-        {
-            "backbone": {"name": backbone.name, "fingerprint": backbone.fingerprint},
-            "scenes": {scene.name: scene_fingerprint(scene) for scene in opened},
-            "unseen": [place.name for place in unseen],
-        },
-    )
-    if processes.first:
-        begin(out, described)
-    processes.wait()
-    trainer = Trainer(model, train_places, unseen, settings, out, processes)
-    trainer.start(last_state(out))
-    watcher.estimate(trainer)
-    return _run(trainer, out, watcher)
-
-
-def _split(
-    places: list[Environment], unseen: list[Environment], watcher: Watcher
-) -> tuple[list[Environment], list[Environment]]:
-    if unseen:
-        return places, unseen
-    if len(places) > 1:
+    if validate_on:
+        return train_on, validate_on
+    if len(train_on) > 1:
         raise TrainingError("name the scenes to validate on with --val; none of them is trained on")
-    part, kept = split_by_space(places[0])
+    part, beyond = split_by_space(train_on[0])
     watcher.say(
-        f"one scene: a quarter of it, at one end, is kept for validation ({len(kept.usable)} frames see some of it), "
+        f"one scene: a quarter of it, at one end, is kept for validation ({len(beyond.usable)} frames see some of it), "
         f"the rest is trained on ({len(part.usable)} frames)"
     )
-    return [part], [kept]
+    return [part], [beyond]
 
 
-def _run(trainer: Trainer, out: Path, watcher: Watcher) -> Summary:
+def _run(trainer: Trainer, watcher: Watcher) -> RunSummary:
+    out = trainer.folder
     rows = read_metrics(out / METRICS)
     with watcher.bar(trainer) as advance, stop_request() as asked_to_stop:
         for step in trainer.run():
@@ -155,7 +159,7 @@ def _run(trainer: Trainer, out: Path, watcher: Watcher) -> Summary:
                 watcher.say(f"stopped at step {trainer.step} and saved; the same command goes on from here")
                 break
     trainer.processes.wait()  # the first writes what the others read
-    return Summary(out, read_metrics(out / METRICS), trainer.step >= trainer.settings.steps)
+    return RunSummary(out, read_metrics(out / METRICS), trainer.step >= trainer.settings.steps)
 
 
 @contextmanager
@@ -186,6 +190,6 @@ def _show(out: Path, rows: list[dict[str, Any]]) -> None:
     with SummaryWriter(str(out / "tensorboard")) as board:
         if metrics["loss"] is not None:
             board.add_scalar("loss", metrics["loss"], metrics["step"])
-        for group in ("unseen", "train"):
+        for group in ("validation", "train"):
             for pairs in ("cross-view", "all pairs"):
                 board.add_scalar(f"AP {pairs}/{group}", metrics[group][pairs], metrics["step"])

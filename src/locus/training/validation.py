@@ -1,4 +1,4 @@
-"""Exact AP on fixed batches of places: of the model, and of the untrained backbone reduced by PCA."""
+"""Exact AP on fixed batches of environments: of the model, and of the untrained backbone reduced by PCA."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -10,29 +10,30 @@ from jaxtyping import Float
 from torch import Tensor
 
 from locus.objective import average_precision, retrieval_sets
-from locus.training.batches import Batch, Environment, assemble
+from locus.training.batches import Batch, assemble
+from locus.training.environments import Environment
 from locus.training.settings import Settings
 
-LANDMARKS = 256  # AP of this many landmarks a batch; every patch is ranked
-
 Features = Callable[[Float[Tensor, "b tokens d"], tuple[int, int]], Float[Tensor, "scales b rows columns c"]]
+
+LANDMARKS = 256  # AP of this many landmarks a batch; every patch is ranked
 
 
 @dataclass(frozen=True)
 class Precision:
-    """Exact AP, mean over batches, places and scales."""
+    """Exact AP, mean over batches, environments and scales."""
 
     all_pairs: float
     cross_view: float
     """Pairs within one frame left out."""
 
 
-def fixed_batches(environments: Sequence[Environment], settings: Settings, per_place: int = 2) -> list[Batch]:
-    """Batches that are the same in every validation of a place, whichever others are validated with it."""
+def fixed_batches(environments: Sequence[Environment], settings: Settings, each: int = 2) -> list[Batch]:
+    """So many batches of each environment, the same in every validation, whichever others are validated with it."""
     settings = replace(settings, landmarks=LANDMARKS, sampling="patches")
     batches = []
     for number, environment in enumerate(environments):
-        for index in range(per_place):
+        for index in range(each):
             rng = np.random.default_rng([20231, zlib.crc32(environment.name.encode()), index])
             frames = environment.draw(rng, settings.frames)
             batches.append(assemble([(number, *environment.read(frames))], settings, rng))
@@ -41,13 +42,14 @@ def fixed_batches(environments: Sequence[Environment], settings: Settings, per_p
 
 @torch.no_grad()
 def precision(features: Features, batches: Sequence[Batch], settings: Settings) -> dict[int, Precision]:
-    """AP by place."""
+    """AP by environment."""
     found: dict[int, list[tuple[float, float]]] = {}
     for batch in batches:
         maps = torch.cat([features(*sequence).flatten(1, 3) for sequence in batch.sequences], dim=1)
+        maps = maps.to(batch.positions.device)
         number = int(batch.environments[0])
         for scale, radius in enumerate(settings.radii):
-            rows = maps[min(scale, len(maps) - 1)]
+            rows = maps[scale]
             scores = rows @ rows[batch.landmarks].T
             geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks, radius, settings.kappa)
             positive, universe = retrieval_sets(*geometry)
@@ -59,6 +61,6 @@ def precision(features: Features, batches: Sequence[Batch], settings: Settings) 
 
 
 def mean(precisions: dict[int, Precision]) -> Precision:
-    """Over places, each counted once."""
+    """Over environments, each counted once."""
     values = np.mean([(each.all_pairs, each.cross_view) for each in precisions.values()], axis=0)
     return Precision(*values.tolist())

@@ -44,13 +44,13 @@ class Watcher:
 
             def advance(step: Step) -> None:
                 words = "" if math.isnan(step.loss) else f"loss {step.loss:.3f}"
-                best = f"best unseen AP {trainer.best:.3f}"
+                best = f"best validation AP {trainer.best:.3f}"
                 progress.update(task, completed=step.step, description=f"{words}  {best}")
                 if step.metrics:
-                    unseen, train = step.metrics["unseen"], step.metrics["train"]
+                    validation, train = step.metrics["validation"], step.metrics["train"]
                     self.say(
-                        f"step {step.step}: cross-view AP unseen {unseen['cross-view']:.3f}, "
-                        f"train {train['cross-view']:.3f}; all pairs unseen {unseen['all pairs']:.3f}"
+                        f"step {step.step}: cross-view AP validation {validation['cross-view']:.3f}, "
+                        f"train {train['cross-view']:.3f}; all pairs validation {validation['all pairs']:.3f}"
                     )
 
             yield advance
