@@ -23,7 +23,7 @@ def fabric(rng: np.random.Generator, colour: Colour | None = None, plain: bool |
     size = 256
     colour = colour or cloth_colour(rng)
     if plain is None:
-        plain = bool(rng.random() < 0.5)
+        plain = rng.random() < 0.5
     picture = painted(colour, np.zeros((size, size)))
     if not plain:
         x, y = grid(size)

@@ -60,7 +60,7 @@ def painted_wood(rng: np.random.Generator, colour: Colour) -> Material:
 def floorboards(rng: np.random.Generator) -> Material:
     size, tone = 512, wood_tone(rng)
     rows = int(rng.choice([8, 10, 12, 16]))
-    each, other, border = cells(rng, size, 2, rows, 0.5 if rng.random() < 0.4 else float(rng.uniform(0.3, 0.5)), 0.0018)
+    each, other, border = cells(rng, size, 2, rows, 0.5 if rng.random() < 0.4 else rng.uniform(0.3, 0.5), 0.0018)
     grain = _grain(rng, size)
     x, y = grid(size)
     grain = looked_up(grain, x + each * 7.3, y * 0.5 + other * 5.1)

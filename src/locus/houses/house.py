@@ -62,9 +62,7 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 
 def build(
-    seed: int,
-    outside_models: dict[str, list[Callable[[], Model]]] | None = None,
-    textures: tuple[Material, ...] = (),
+    seed: int, outside_models: dict[str, list[Callable[[], Model]]] | None = None, textures: tuple[Material, ...] = ()
 ) -> House:
     """Plan, build and furnish the house of a seed."""
     plan = draw_plan(stream(seed, "plan"))
@@ -178,5 +176,5 @@ def _outside(rng: np.random.Generator, weather: str, windows: list[Window]) -> O
     sun = np.array([np.cos(azimuth) * np.cos(height), np.sin(azimuth) * np.cos(height), np.sin(height)], np.float32)
     warmth = 1 - 0.35 * (0.95 - height)
     colour = np.array([1.0, 0.95 * warmth**0.4, 0.88 * warmth], np.float32)
-    strength = float(rng.uniform(5.0, 9.0)) if weather == "sunny" else 0.0
+    strength = rng.uniform(5.0, 9.0) if weather == "sunny" else 0.0
     return Outside(prints.panorama(rng, weather), sun, colour * np.float32(strength))

@@ -133,7 +133,7 @@ def draw_plan(rng: np.random.Generator) -> Plan:
         rooms = _rooms(uses, rectangles)
         if not all(_decent(room) for room in rooms) or not 40 <= sum(room.area for room in rooms) <= 150:
             continue
-        height = float(rng.uniform(2.4, 2.9))
+        height = rng.uniform(2.4, 2.9)
         passages = _passages(rng, rooms, rectangles)
         if passages is None:
             continue
@@ -269,12 +269,12 @@ def _passages(rng: np.random.Generator, rooms: list[Room], cells: list[Rectangle
         side, fixed, start, end = links[a, b]
         room_for = end - start - 0.3
         wide = day_rooms and room_for > 1.2 and rng.random() < 0.75
-        width = float(rng.uniform(1.1, min(2.2, room_for))) if wide else float(rng.uniform(0.82, 0.95))
+        width = float(rng.uniform(1.1, min(2.2, room_for))) if wide else rng.uniform(0.82, 0.95)
         low, high = start + 0.15 + width / 2, end - 0.15 - width / 2
         # Doors sit near corners, so that their leaf opens along a wall.
         middle = rng.uniform(low, high) if wide else (low + 0.06 if rng.random() < 0.5 else high - 0.06)
         centre = (float(middle), fixed) if side in (0, 2) else (fixed, float(middle))
-        height = float(rng.uniform(2.1, 2.25)) if wide else 2.05
+        height = rng.uniform(2.1, 2.25) if wide else 2.05
         passages.append(Passage("opening" if wide else "door", (a, b), (side, (side + 2) % 4), centre, width, height))
     return passages
 
@@ -287,12 +287,12 @@ def _windows(rng: np.random.Generator, rooms: list[Room], height: float) -> None
             if rank and rng.random() < 0.35:
                 continue
             if room.use == "bathroom":
-                spans, sill = [min(float(rng.uniform(0.6, 1.0)), side.length - 0.8)], 1.25
+                spans, sill = [min(rng.uniform(0.6, 1.0), side.length - 0.8)], 1.25
             elif room.use == "kitchen":
-                spans, sill = [min(float(rng.uniform(0.9, 1.5)), side.length - 0.8)], 1.1
+                spans, sill = [min(rng.uniform(0.9, 1.5), side.length - 0.8)], 1.1
             else:
                 french = room.use in ("living", "dining") and rank == 0 and rng.random() < 0.4
-                sill = 0.06 if french else float(rng.uniform(0.8, 0.95))
+                sill = 0.06 if french else rng.uniform(0.8, 0.95)
                 count = 2 if side.length > 4.6 and rng.random() < 0.6 else 1
                 widest = min(2.4, side.length / count - 1.0)
                 if widest < 0.7:

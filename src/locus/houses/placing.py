@@ -212,7 +212,7 @@ class Space:
             return None
         reach = np.maximum(np.abs(low), np.abs(high))
         for _ in range(6):
-            yaw = float(self.rng.normal(0, turn))
+            yaw = self.rng.normal(0, turn)
             grow = abs(np.cos(yaw)) + abs(np.sin(yaw)) * 0.6
             rx, ry = reach[0] * grow, reach[1] * grow
             if at is not None:
@@ -220,8 +220,8 @@ class Space:
             elif shelf.x1 - shelf.x0 < 2 * rx or shelf.y1 - shelf.y0 < 2 * ry:
                 return None
             else:
-                x = float(self.rng.uniform(shelf.x0 + rx, shelf.x1 - rx))
-                y = float(self.rng.uniform(shelf.y0 + ry, shelf.y1 - ry))
+                x = self.rng.uniform(shelf.x0 + rx, shelf.x1 - rx)
+                y = self.rng.uniform(shelf.y0 + ry, shelf.y1 - ry)
             world = carrier.matrix @ np.array([x, y, shelf.z - low[2] + 0.0005, 1.0])
             carrier_yaw = float(np.arctan2(carrier.matrix[1, 0], carrier.matrix[0, 0]))
             thing = self.put(model, float(world[0]), float(world[1]), float(world[2]), carrier_yaw + yaw, True)
@@ -239,11 +239,7 @@ class Space:
         for _ in range(tries):
             x, y = self.rng.uniform(x0 + reach, x1 - reach), self.rng.uniform(y0 + reach, y1 - reach)
             thing = self.put(
-                model,
-                float(x),
-                float(y),
-                self.floor_height(float(x), float(y), reach),
-                float(self.rng.uniform(0, 2 * np.pi)),
+                model, float(x), float(y), self.floor_height(float(x), float(y), reach), self.rng.uniform(0, 2 * np.pi)
             )
             if thing:
                 return thing

@@ -74,7 +74,7 @@ def art(rng: np.random.Generator) -> Material:
                         canvas,
                         at,
                         (int(rng.integers(10, 24)), 6),
-                        turn + float(rng.normal(0, 15)),
+                        turn + rng.normal(0, 15),
                         0,
                         360,
                         green,
@@ -223,10 +223,10 @@ def _house_outside(rng: np.random.Generator, canvas: np.ndarray, horizon: int, l
 
 def _trees(rng: np.random.Generator, canvas: np.ndarray, horizon: int) -> None:
     for _ in range(int(rng.integers(25, 90))):
-        x, size = int(rng.integers(0, 1024)), float(rng.uniform(7, 24))
+        x, size = int(rng.integers(0, 1024)), rng.uniform(7, 24)
         green = hsv(rng.uniform(0.18, 0.34), rng.uniform(0.25, 0.5), rng.uniform(0.22, 0.45))
         cv2.line(canvas, (x, horizon + 8), (x, int(horizon - size)), (70.0, 55.0, 45.0), 2)
         for _ in range(14):
             at = (int(x + rng.normal(0, size * 0.4)), int(horizon - size * 1.1 + rng.normal(0, size * 0.4)))
-            shade = tuple(float(255 * c) for c in shaded(green, float(rng.uniform(0.7, 1.3))))
+            shade = tuple(float(255 * c) for c in shaded(green, rng.uniform(0.7, 1.3)))
             cv2.circle(canvas, at, int(size * rng.uniform(0.2, 0.45)), shade, -1, cv2.LINE_AA)

@@ -62,7 +62,7 @@ def room_finish(rng: np.random.Generator, room: Room, style: Style) -> Finish:
             walls[accent] = finishes.plaster(rng, style.accent(rng))
         if choice < 0.2:
             walls = [walls[accent]] * 4
-    tiled = 0.0 if not wet else (9.0 if rng.random() < 0.4 else float(rng.uniform(1.2, 2.0)))
+    tiled = 0.0 if not wet else (9.0 if rng.random() < 0.4 else rng.uniform(1.2, 2.0))
     return Finish(
         floor=floor,
         ceiling=finishes.plaster(rng, near(rng, (0.94, 0.93, 0.91), 0.02)),

@@ -135,10 +135,7 @@ def _smoothed(
 
 
 def _edges(
-    samples: Samples,
-    depth: Float32[np.ndarray, " n"],
-    instance: Int32[np.ndarray, " n"],
-    shape: tuple[int, int],
+    samples: Samples, depth: Float32[np.ndarray, " n"], instance: Int32[np.ndarray, " n"], shape: tuple[int, int]
 ) -> Bool[np.ndarray, " n"]:
     """Pixels next to another thing, another depth or a crease."""
     label = instance.reshape(shape)

@@ -83,7 +83,4 @@ def basis(normals: Float32[np.ndarray, "n 3"]) -> tuple[Float32[np.ndarray, "n 3
     sign = np.where(z >= 0, np.float32(1), np.float32(-1))
     a = -1 / (sign + z)
     b = x * y * a
-    return (
-        np.stack([1 + sign * x * x * a, sign * b, -sign * x], axis=1),
-        np.stack([b, sign + y * y * a, -y], axis=1),
-    )
+    return (np.stack([1 + sign * x * x * a, sign * b, -sign * x], axis=1), np.stack([b, sign + y * y * a, -y], axis=1))

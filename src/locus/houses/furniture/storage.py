@@ -102,9 +102,7 @@ def wardrobe(rng: np.random.Generator, style: Style) -> Model:
             part.moved(matrix)
             for part in drawers(rng, style, width - 0.01, depth, low - 0.06, 1, max(1, count // 2), body, front)
         ]
-    parts += _doors(
-        rng, style, width - 0.02, height - low - 0.03, low, depth / 2, count, front, bool(rng.random() < 0.5)
-    )
+    parts += _doors(rng, style, width - 0.02, height - low - 0.03, low, depth / 2, count, front, rng.random() < 0.5)
     return Model(
         "wardrobe", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.05, height, 0.5)]
     )
@@ -126,7 +124,7 @@ def sideboard(rng: np.random.Generator, style: Style, kind: str = "sideboard") -
         depth / 2,
         int(rng.integers(2, 5)),
         front,
-        bool(rng.random() < 0.4),
+        rng.random() < 0.4,
     )
     if leg:
         for x in (-width / 2 + 0.1, width / 2 - 0.1):
@@ -208,7 +206,7 @@ def wall_shelf(rng: np.random.Generator, style: Style) -> Model:
         rng,
         prints.book_spines(rng),
         -width / 2 + 0.02,
-        float(rng.uniform(-0.1, 0.3)) * width,
+        rng.uniform(-0.1, 0.3) * width,
         depth - 0.02,
         0.026,
         0.3,

@@ -104,38 +104,28 @@ def table(
 
 def dining_table(rng: np.random.Generator, style: Style, seats: int) -> Model:
     if seats <= 4 and rng.random() < 0.35:
-        size = float(rng.uniform(0.95, 1.2))
-        return table(rng, style, "dining table", size, size, float(rng.uniform(0.73, 0.77)), True)
+        size = rng.uniform(0.95, 1.2)
+        return table(rng, style, "dining table", size, size, rng.uniform(0.73, 0.77), True)
     width = {2: rng.uniform(0.75, 0.95), 4: rng.uniform(1.2, 1.5), 6: rng.uniform(1.6, 2.0)}[seats]
-    return table(
-        rng, style, "dining table", float(width), float(rng.uniform(0.75, 0.98)), float(rng.uniform(0.73, 0.77)), False
-    )
+    return table(rng, style, "dining table", float(width), rng.uniform(0.75, 0.98), rng.uniform(0.73, 0.77), False)
 
 
 def coffee_table(rng: np.random.Generator, style: Style) -> Model:
-    height = float(rng.uniform(0.34, 0.46))
+    height = rng.uniform(0.34, 0.46)
     if rng.random() < 0.35:
-        size = float(rng.uniform(0.65, 0.9))
+        size = rng.uniform(0.65, 0.9)
         return table(rng, style, "coffee table", size, size, height, True)
-    return table(
-        rng, style, "coffee table", float(rng.uniform(0.85, 1.25)), float(rng.uniform(0.45, 0.65)), height, False
-    )
+    return table(rng, style, "coffee table", rng.uniform(0.85, 1.25), rng.uniform(0.45, 0.65), height, False)
 
 
 def side_table(rng: np.random.Generator, style: Style) -> Model:
-    size = float(rng.uniform(0.38, 0.5))
-    return table(rng, style, "side table", size, size, float(rng.uniform(0.45, 0.6)), bool(rng.random() < 0.6))
+    size = rng.uniform(0.38, 0.5)
+    return table(rng, style, "side table", size, size, rng.uniform(0.45, 0.6), rng.random() < 0.6)
 
 
 def console_table(rng: np.random.Generator, style: Style) -> Model:
     return table(
-        rng,
-        style,
-        "console table",
-        float(rng.uniform(0.8, 1.2)),
-        float(rng.uniform(0.28, 0.36)),
-        float(rng.uniform(0.75, 0.86)),
-        False,
+        rng, style, "console table", rng.uniform(0.8, 1.2), rng.uniform(0.28, 0.36), rng.uniform(0.75, 0.86), False
     )
 
 

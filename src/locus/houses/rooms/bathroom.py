@@ -17,8 +17,8 @@ def furnish(space: Space, home: Household) -> None:
     basin = space.along_wall(home.make("washbasin", lambda: sanitary.washbasin(rng, style)), gap=0.005, prefer=0.5)
     if basin:
         placed, side, along = basin
-        width = float(rng.uniform(0.5, 0.8))
-        space.hang(decor.wall_mirror(rng, style, width, float(rng.uniform(0.6, 0.85))), 1.62, [side], along)
+        width = rng.uniform(0.5, 0.8)
+        space.hang(decor.wall_mirror(rng, style, width, rng.uniform(0.6, 0.85)), 1.62, [side], along)
         for _ in range(3):
             space.on_shelf(placed, kitchenware.bottle(rng, style))
     space.along_wall(home.make("toilet", lambda: sanitary.toilet(rng, style)), gap=0.01)
@@ -27,12 +27,12 @@ def furnish(space: Space, home: Household) -> None:
         machine = space.along_wall(home.make("washing machine", lambda: sanitary.washing_machine(rng, style)), gap=0.03)
         common.clutter(space, home, machine[0] if machine else None, 2)
     for _ in range(int(rng.integers(1, 4))):
-        space.hang(home.make("towel", lambda: sanitary.towel(rng, style)), float(rng.uniform(1.2, 1.5)))
+        space.hang(home.make("towel", lambda: sanitary.towel(rng, style)), rng.uniform(1.2, 1.5))
     cx, cy = space.room.centre
     common.lay_rug(space, home, cx + rng.normal(0, 0.2), cy + rng.normal(0, 0.2), 0.8, 0.5, 0.0)
     space.along_wall(home.make("bin", lambda: decor.waste_bin(rng, style)))
     space.along_wall(home.make("basket", lambda: home.again("basket", lambda: decor.basket(rng, style))))
     if rng.random() < 0.5:
-        space.along_wall(plants.plant(rng, style, float(rng.uniform(0.5, 0.9))), gap=0.04)
+        space.along_wall(plants.plant(rng, style, rng.uniform(0.5, 0.9)), gap=0.04)
     common.hang_ceiling_lamp(space, home, 0.1)
     common.fill_walls(space, home, 2)

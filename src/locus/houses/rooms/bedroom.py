@@ -11,7 +11,7 @@ from locus.houses.rooms.study import desk_group
 
 def furnish(space: Space, home: Household) -> None:
     rng, style = home.rng, home.style
-    child = bool(rng.random() < 0.35) or space.room.area < 9
+    child = rng.random() < 0.35 or space.room.area < 9
     bed = home.make("bed", lambda: sleeping.bed(rng, style, single=child))
     order = sorted(space.room.sides, key=lambda side: sum(hole.s1 - hole.s0 for hole in side.holes))
     found = space.along_wall(bed, order, prefer=0.1 if child else 0.5)
@@ -27,12 +27,7 @@ def furnish(space: Space, home: Household) -> None:
     if chest:
         common.clutter(space, home, chest[0], 4)
         _, side, along = chest
-        space.hang(
-            decor.wall_mirror(rng, style, float(rng.uniform(0.4, 0.7)), float(rng.uniform(0.5, 0.8))),
-            1.6,
-            [side],
-            along,
-        )
+        space.hang(decor.wall_mirror(rng, style, rng.uniform(0.4, 0.7), rng.uniform(0.5, 0.8)), 1.6, [side], along)
     if child or rng.random() < 0.35:
         desk_group(space, home)
     if rng.random() < 0.6:
@@ -42,7 +37,7 @@ def furnish(space: Space, home: Household) -> None:
         if shelf:
             common.fill_bookshelf(space, home, shelf[0])
     common.dress_windows(space, home)
-    common.hang_ceiling_lamp(space, home, 0.1 if space.height < 2.5 else float(rng.uniform(0.3, 0.5)))
+    common.hang_ceiling_lamp(space, home, 0.1 if space.height < 2.5 else rng.uniform(0.3, 0.5))
     common.fill_walls(space, home, 6)
     common.floor_clutter(space, home, 3)
     if child:
@@ -72,7 +67,7 @@ def _beside_bed(space: Space, home: Household, bed: Placed, side, along: float, 
     if rng.random() < 0.75:
         if rng.random() < 0.5:
             x, y = side.at(along, 2.75)
-            common.lay_rug(space, home, x, y, float(rng.uniform(1.4, 2.2)), float(rng.uniform(0.8, 1.1)), facing(side))
+            common.lay_rug(space, home, x, y, rng.uniform(1.4, 2.2), rng.uniform(0.8, 1.1), facing(side))
         else:
             x, y = side.at(along + (half + 0.55) * float(rng.choice([-1, 1])), 1.3)
-            common.lay_rug(space, home, x, y, 0.8, float(rng.uniform(1.3, 1.8)), facing(side))
+            common.lay_rug(space, home, x, y, 0.8, rng.uniform(1.3, 1.8), facing(side))

@@ -56,7 +56,7 @@ def dress_windows(space: Space, home: Household) -> None:
             if space.room.use in ("bathroom", "kitchen"):
                 if pick < 0.5:
                     space.hang(
-                        textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.15, 0.5))),
+                        textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, rng.uniform(0.15, 0.5)),
                         hole.z1 + 0.14,
                         [side],
                         middle,
@@ -71,7 +71,7 @@ def dress_windows(space: Space, home: Household) -> None:
                 space.hang(model, 0.0, [side], middle, True)
             elif pick < 0.9:
                 space.hang(
-                    textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.1, 0.6))),
+                    textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, rng.uniform(0.1, 0.6)),
                     hole.z1 + 0.14,
                     [side],
                     middle,
@@ -90,15 +90,15 @@ def fill_walls(space: Space, home: Household, count: int) -> None:
                 if rng.random() < 0.8
                 else home.again("picture", lambda: decor.picture(rng, style))
             )
-            space.hang(model, float(rng.uniform(1.45, 1.65)))
+            space.hang(model, rng.uniform(1.45, 1.65))
         elif pick < 0.87:
             shelf_on_wall(space, home)
         elif not any(thing.kind == "clock" for thing in space.placed):
-            space.hang(home.make("clock", lambda: decor.clock(rng, style)), float(rng.uniform(1.7, 1.9)))
+            space.hang(home.make("clock", lambda: decor.clock(rng, style)), rng.uniform(1.7, 1.9))
 
 
 def shelf_on_wall(space: Space, home: Household) -> None:
-    shelf = space.hang(storage.wall_shelf(home.rng, home.style), float(home.rng.uniform(1.3, 1.6)))
+    shelf = space.hang(storage.wall_shelf(home.rng, home.style), home.rng.uniform(1.3, 1.6))
     if shelf:
         space.on_shelf(shelf, small_thing(home, 0.35))
 
@@ -116,7 +116,7 @@ def small_thing(home: Household, largest: float = 0.6) -> Model:
         ("vase", lambda: home.again("vase", lambda: plants.vase(rng, style))),
         ("book", lambda: decor.books(rng, style)),
         ("book", lambda: decor.books(rng, style)),
-        ("plant", lambda: plants.plant(rng, style, float(rng.uniform(0.22, 0.42)))),
+        ("plant", lambda: plants.plant(rng, style, rng.uniform(0.22, 0.42))),
         ("candle", lambda: decor.candle(rng, style)),
         ("picture", lambda: decor.photo_frame(rng, style)),
         ("box", lambda: decor.carton(rng, style, 0.26)),
@@ -145,7 +145,7 @@ def floor_clutter(space: Space, home: Household, count: int) -> None:
         pick = rng.random()
         if pick < 0.4:
             model = home.make(
-                "plant", lambda: home.again("plant", lambda: plants.plant(rng, style, float(rng.uniform(0.6, 1.6))))
+                "plant", lambda: home.again("plant", lambda: plants.plant(rng, style, rng.uniform(0.6, 1.6)))
             )
             space.along_wall(model, gap=0.05)
         elif pick < 0.55:

@@ -20,12 +20,7 @@ def furnish(space: Space, home: Household) -> None:
     if console:
         placed, side, along = console
         common.clutter(space, home, placed, 3)
-        space.hang(
-            decor.wall_mirror(rng, style, float(rng.uniform(0.4, 0.6)), float(rng.uniform(0.6, 0.9))),
-            1.6,
-            [side],
-            along,
-        )
+        space.hang(decor.wall_mirror(rng, style, rng.uniform(0.4, 0.6), rng.uniform(0.6, 0.9)), 1.6, [side], along)
     rack = space.along_wall(home.make("shoe rack", lambda: storage.shoe_rack(rng, style)))
     common.clutter(space, home, rack[0] if rack else None, 1)
     space.hang(home.make("coat rack", lambda: storage.coat_rack(rng, style)), 1.7)

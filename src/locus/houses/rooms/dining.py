@@ -15,7 +15,7 @@ def furnish(space: Space, home: Household) -> None:
     table = dining_group(space, home, 6 if max(x1 - x0, y1 - y0) > 3.6 else 4, centred=True)
     if table:
         at = (float(table.matrix[0, 3]), float(table.matrix[1, 3]))
-        common.hang_ceiling_lamp(space, home, float(rng.uniform(0.6, 0.9)), at)
+        common.hang_ceiling_lamp(space, home, rng.uniform(0.6, 0.9), at)
     else:
         common.hang_ceiling_lamp(space, home, 0.1)
     common.dress_windows(space, home)

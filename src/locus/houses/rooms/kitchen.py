@@ -64,7 +64,7 @@ def _row(space: Space, home: Household, look: units.KitchenLook, side: Side, sta
     end = min(end, start + 4.4)
     fridge = home.make("fridge", lambda: units.fridge(rng, style))
     wide = float(fridge.size()[0])
-    left = bool(rng.random() < 0.5)
+    left = rng.random() < 0.5
     if end - start > 2.2:
         along = start + wide / 2 if left else end - wide / 2
         if _stand(space, side, along, fridge, float(fridge.size()[1]) / 2 + 0.02):
@@ -192,5 +192,5 @@ def _island(space: Space, home: Household, look: units.KitchenLook) -> None:
         width, depth = model.size()[:2]
         for k in np.linspace(-width / 2 + 0.3, width / 2 - 0.3, max(2, int(width / 0.55))):
             world = island.matrix @ np.array([k, -depth / 2 - rng.uniform(-0.02, 0.12), 0, 1.0])
-            space.put(stool, float(world[0]), float(world[1]), 0.0, float(rng.uniform(0, 6)))
+            space.put(stool, float(world[0]), float(world[1]), 0.0, rng.uniform(0, 6))
         return

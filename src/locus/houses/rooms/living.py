@@ -27,7 +27,7 @@ def furnish(space: Space, home: Household) -> None:
                 speaker = home.again("speaker", lambda: devices.speaker(rng, style))
                 x, y = side.at(along + way * (placed.boxes[0, 3:5] - placed.boxes[0, :2]).max() / 2 + way * 0.25, 0.25)
                 space.put(speaker, x, y, 0.0, facing(side))
-        away = float(rng.uniform(2.3, 3.2))
+        away = rng.uniform(2.3, 3.2)
         across = _width_from(space, side)
         away = min(away, across - sofa.size()[1] / 2 - 0.03)
         if across - away - sofa.size()[1] / 2 < 0.7:
@@ -59,7 +59,7 @@ def furnish(space: Space, home: Household) -> None:
         board = space.along_wall(home.make("sideboard", lambda: storage.sideboard(rng, style)))
         common.clutter(space, home, board[0] if board else None, 5)
     space.along_wall(home.make("armchair", lambda: seating.armchair(rng, style)), gap=0.1)
-    common.hang_ceiling_lamp(space, home, 0.1 if space.height < 2.55 else float(rng.uniform(0.3, 0.5)))
+    common.hang_ceiling_lamp(space, home, 0.1 if space.height < 2.55 else rng.uniform(0.3, 0.5))
     common.fill_walls(space, home, 7)
     common.floor_clutter(space, home, 5)
 
@@ -84,12 +84,12 @@ def _around_sofa(space: Space, home: Household, sofa: Placed) -> None:
         return float(world[0]), float(world[1])
 
     if rng.random() < 0.85:
-        deep = float(rng.uniform(1.2, 1.7))
+        deep = rng.uniform(1.2, 1.7)
         x, y = before(0, 0.52 + deep / 2)
-        common.lay_rug(space, home, x, y, float(rng.uniform(1.8, 2.6)), deep, yaw)
+        common.lay_rug(space, home, x, y, rng.uniform(1.8, 2.6), deep, yaw)
     table = None
     for away in (0.95, 1.1, 0.85):
-        x, y = before(float(rng.uniform(-0.15, 0.15)), away)
+        x, y = before(rng.uniform(-0.15, 0.15), away)
         table = space.put(
             home.make("coffee table", lambda: tables.coffee_table(rng, style)), x, y, space.floor_height(x, y, 0.6), yaw
         )
@@ -100,7 +100,7 @@ def _around_sofa(space: Space, home: Household, sofa: Placed) -> None:
         if rng.random() < 0.75:
             chair = home.again("armchair", lambda: seating.armchair(rng, style))
             for out in (1.55, 1.75, 1.95):
-                x, y = before(float(way) * out, float(rng.uniform(0.9, 1.3)))
+                x, y = before(float(way) * out, rng.uniform(0.9, 1.3))
                 if space.put(
                     chair, x, y, space.floor_height(x, y, 0.5), yaw + float(way) * (np.pi / 2 + rng.normal(0, 0.12))
                 ):
@@ -119,5 +119,5 @@ def _around_sofa(space: Space, home: Household, sofa: Placed) -> None:
     for _ in range(int(rng.integers(1, 5))):
         space.on_shelf(sofa, home.make("cushion", lambda: textiles.cushion_loose(rng, style)), turn=0.15)
     if rng.random() < 0.3:
-        x, y = before(float(rng.uniform(-1.2, 1.2)), 1.75)
+        x, y = before(rng.uniform(-1.2, 1.2), 1.75)
         space.put(seating.pouf(rng, style), x, y, space.floor_height(x, y, 0.4), yaw)

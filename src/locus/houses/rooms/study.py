@@ -2,16 +2,7 @@
 
 import numpy as np
 
-from locus.houses.furniture import (
-    decor,
-    devices,
-    kitchenware,
-    lamps,
-    seating,
-    storage,
-    tables,
-    textiles,
-)
+from locus.houses.furniture import decor, devices, kitchenware, lamps, seating, storage, tables, textiles
 from locus.houses.placing import Space
 from locus.houses.rooms import common
 from locus.houses.rooms.common import Household
@@ -32,13 +23,7 @@ def furnish(space: Space, home: Household) -> None:
     x, y = space.room.centre
     if rng.random() < 0.7:
         common.lay_rug(
-            space,
-            home,
-            x,
-            y,
-            float(rng.uniform(1.4, 2.2)),
-            float(rng.uniform(1.1, 1.5)),
-            0.0 if rng.random() < 0.5 else np.pi / 2,
+            space, home, x, y, rng.uniform(1.4, 2.2), rng.uniform(1.1, 1.5), 0.0 if rng.random() < 0.5 else np.pi / 2
         )
     if rng.random() < 0.4:
         chest = space.along_wall(home.make("chest of drawers", lambda: storage.chest_of_drawers(rng, style)))
