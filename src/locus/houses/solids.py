@@ -26,6 +26,11 @@ def linear(colour: Colour | None, count: int) -> Float32[np.ndarray, "v 3"] | No
     return None if colour is None else np.tile(np.array(colour, np.float32) ** np.float32(2.2), (count, 1))
 
 
+def corners(x: float, y: float) -> list[tuple[float, float]]:
+    """The corners of a rectangle around the origin, from half of its sides."""
+    return [(a, b) for a in (-x, x) for b in (-y, y)]
+
+
 SMALL = 0.15
 """A box no longer than this has sharp edges: nobody would see that they are round."""
 
@@ -144,35 +149,27 @@ def lathe(
     smooth: bool = True,
 ) -> Part:
     """A profile of (radius, height), from the bottom up along the outside, turned around the vertical axis."""
-    pieces = (
-        [np.array(profile, float)] if smooth else [np.array(profile[i : i + 2], float) for i in range(len(profile) - 1)]
-    )
     angle = np.linspace(0, 2 * np.pi, segments + 1)
+    cosine, sine = np.cos(angle)[None], np.sin(angle)[None]
+
+    def turned(line: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "m 3"]:
+        rings = [line[:, :1] * cosine, line[:, :1] * sine, np.repeat(line[:, 1:], len(angle), 1)]
+        return np.stack(rings, -1).reshape(-1, 3)
+
     vertices, normals, uvs, faces, start = [], [], [], [], 0
     along = 0.0
-    for piece in pieces:
+    points = np.array(profile, float)
+    for piece in [points] if smooth else [points[i : i + 2] for i in range(len(points) - 1)]:
         tangent = np.gradient(piece, axis=0)
         outward = np.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
         outward /= np.maximum(np.linalg.norm(outward, axis=1, keepdims=True), 1e-9)
         arc = along + np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(piece, axis=0), axis=1))])
         along = float(arc[-1])
-        cosine, sine = np.cos(angle)[None], np.sin(angle)[None]
-        vertices.append(
-            np.stack([piece[:, :1] * cosine, piece[:, :1] * sine, np.repeat(piece[:, 1:], len(angle), 1)], -1).reshape(
-                -1, 3
-            )
-        )
-        normals.append(
-            np.stack(
-                [outward[:, :1] * cosine, outward[:, :1] * sine, np.repeat(outward[:, 1:], len(angle), 1)], -1
-            ).reshape(-1, 3)
-        )
+        vertices.append(turned(piece))
+        normals.append(turned(outward))
         reach = max(float(piece[:, 0].max()), 0.01)
-        uvs.append(
-            np.stack([np.tile(angle * reach, (len(piece), 1)), np.repeat(arc[:, None], len(angle), 1)], -1).reshape(
-                -1, 2
-            )
-        )
+        around, up = np.tile(angle * reach, (len(piece), 1)), np.repeat(arc[:, None], len(angle), 1)
+        uvs.append(np.stack([around, up], -1).reshape(-1, 2))
         faces.append(_faces_of_grid(len(piece), len(angle)) + start)
         start += len(piece) * len(angle)
     position = np.concatenate(vertices) + np.array(centre)

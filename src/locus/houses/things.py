@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
+from locus.houses.motions import moved, shift
 from locus.render.lights import Lamp
 from locus.render.parts import Part
 
@@ -25,6 +26,12 @@ class Shelf:
     y1: float
     z: float
     headroom: float = 1.0
+
+    @classmethod
+    def on_top(cls, width: float, depth: float, z: float, headroom: float, inset: float = 0.0) -> "Shelf":
+        """The top of something with its middle at the origin, but for a margin along its edges."""
+        x, y = width / 2 - inset, depth / 2 - inset
+        return cls(-x, -y, x, y, z, headroom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +58,10 @@ class Model:
     def centred(self) -> "Model":
         """The same model with its origin in the middle of its footprint and its lowest point at 0."""
         low, high = self.bounds()
-        move = np.array([-(low[0] + high[0]) / 2, -(low[1] + high[1]) / 2, -low[2]])
-        matrix = np.eye(4)
-        matrix[:3, 3] = move
-        dx, dy, dz = move
+        dx, dy, dz = -(low[0] + high[0]) / 2, -(low[1] + high[1]) / 2, -low[2]
         return replace(
             self,
-            parts=[part.moved(matrix) for part in self.parts],
+            parts=moved(self.parts, shift(dx, dy, dz)),
             shelves=[Shelf(s.x0 + dx, s.y0 + dy, s.x1 + dx, s.y1 + dy, s.z + dz, s.headroom) for s in self.shelves],
-            lamps=[
-                replace(lamp, position=(lamp.position[0] + dx, lamp.position[1] + dy, lamp.position[2] + dz))
-                for lamp in self.lamps
-            ],
+            lamps=[lamp.moved(shift(dx, dy, dz)) for lamp in self.lamps],
         )

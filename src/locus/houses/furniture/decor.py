@@ -4,6 +4,7 @@ import numpy as np
 
 from locus.houses import fabrics, finishes, prints
 from locus.houses.furniture.storage import books_in_row
+from locus.houses.motions import forward, pose, shift
 from locus.houses.patterns import any_hue, hsv, near, painted, stored
 from locus.houses.solids import box, cylinder, lathe, panel, rod
 from locus.houses.style import Style
@@ -20,14 +21,9 @@ def picture(rng: np.random.Generator, style: Style) -> Model:
     frames = (style.wood(rng), style.metal, style.paints[0], style.paints[2])
     frame = frames[rng.integers(4)]
     edge = rng.uniform(0.012, 0.045)
-    parts = []
-    for size, centre in (
-        ((width + 2 * edge, 0.025, edge), (0.0, 0.013, height / 2 + edge / 2)),
-        ((width + 2 * edge, 0.025, edge), (0.0, 0.013, -height / 2 - edge / 2)),
-        ((edge, 0.025, height), (-width / 2 - edge / 2, 0.013, 0.0)),
-        ((edge, 0.025, height), (width / 2 + edge / 2, 0.013, 0.0)),
-    ):
-        parts.append(box(size, centre, frame, 0.004))
+    x, z = width / 2 + edge / 2, height / 2 + edge / 2
+    parts = [box((width + 2 * edge, 0.025, edge), (0, 0.013, way * z), frame, 0.004) for way in (1, -1)]
+    parts += [box((edge, 0.025, height), (way * x, 0.013, 0), frame, 0.004) for way in (-1, 1)]
     mount = rng.uniform(0.04, 0.09) if rng.random() < 0.45 and min(width, height) > 0.3 else 0.0
     if mount:
         paper = Material(stored(painted(near(rng, (0.95, 0.94, 0.91), 0.02), np.zeros((4, 4)))))
@@ -47,13 +43,9 @@ def wall_mirror(rng: np.random.Generator, style: Style, width: float, height: fl
 
 def clock(rng: np.random.Generator, style: Style) -> Model:
     radius = rng.uniform(0.12, 0.2)
-    up = np.array([[1, 0, 0, 0], [0, 0, 1, 0.001], [0, -1, 0, 0], [0, 0, 0, 1.0]])
-    rim = lathe(
-        [(radius, 0), (radius + 0.012, 0.01), (radius + 0.012, 0.03), (radius, 0.036), (radius - 0.006, 0.03)],
-        style.metal,
-        segments=32,
-    ).moved(up)
-    disc = cylinder(radius, 0.02, (0, 0, 0), prints.clock_face(rng), 32).moved(up)
+    profile = [(0, 0), (0.012, 0.01), (0.012, 0.03), (0, 0.036), (-0.006, 0.03)]
+    rim = lathe([(radius + r, z) for r, z in profile], style.metal, segments=32).moved(forward(0, 0.001, 0))
+    disc = cylinder(radius, 0.02, (0, 0, 0), prints.clock_face(rng), 32).moved(forward(0, 0.001, 0))
     disc.uvs[:, 0] = 0.5 - disc.vertices[:, 0] / (2 * radius)
     disc.uvs[:, 1] = 0.5 + disc.vertices[:, 2] / (2 * radius)
     return Model("clock", [rim, disc])
@@ -68,22 +60,11 @@ def books(rng: np.random.Generator, style: Style) -> Model:
     for _ in range(int(rng.integers(1, 5))):
         thick = rng.uniform(0.015, 0.04)
         flat = books_in_row(rng, spines, 0.0, 0.05, 0.1, 0.0, 0.26, 0.2)[0]
-        size = flat.vertices.max(axis=0) - flat.vertices.min(axis=0)
-        middle = (flat.vertices.max(axis=0) + flat.vertices.min(axis=0)) / 2
-        scale = thick / size[0]
+        low, high = flat.vertices.min(axis=0), flat.vertices.max(axis=0)
+        middle, scale = (high + low) / 2, thick / (high - low)[0]
         turn = rng.normal(0, 0.15)
         lay = np.array([[0, 0, 1, 0], [0, 1, 0, 0], [-scale, 0, 0, 0], [0, 0, 0, 1.0]])
-        spin = np.array(
-            [
-                [np.cos(turn), -np.sin(turn), 0, 0],
-                [np.sin(turn), np.cos(turn), 0, 0],
-                [0, 0, 1, z + thick / 2],
-                [0, 0, 0, 1.0],
-            ]
-        )
-        centre = np.eye(4)
-        centre[:3, 3] = -middle
-        parts.append(flat.moved(spin @ lay @ centre))
+        parts.append(flat.moved(pose(0, 0, z + thick / 2, turn) @ lay @ shift(*-middle)))
         z += thick + 0.0005
     return Model("book", parts).centred()
 
@@ -91,11 +72,8 @@ def books(rng: np.random.Generator, style: Style) -> Model:
 def carton(rng: np.random.Generator, style: Style, largest: float) -> Model:
     """A storage or cardboard box, with a lid or open flaps."""
     width, depth, height = rng.uniform(0.18, largest), rng.uniform(0.18, largest), rng.uniform(0.12, largest * 0.75)
-    card = (
-        finishes.painted_wood(rng, near(rng, (0.66, 0.5, 0.34), 0.08))
-        if rng.random() < 0.5
-        else finishes.painted_wood(rng, style.accent(rng))
-    )
+    colour = near(rng, (0.66, 0.5, 0.34), 0.08) if rng.random() < 0.5 else style.accent(rng)
+    card = finishes.painted_wood(rng, colour)
     parts = [box((width, depth, height), (0, 0, height / 2), card, 0.003)]
     if rng.random() < 0.5:
         parts.append(box((width + 0.012, depth + 0.012, 0.04), (0, 0, height - 0.012), card, 0.003))
@@ -113,18 +91,8 @@ def basket(rng: np.random.Generator, style: Style) -> Model:
     profile = [(0, 0), (radius * 0.85, 0), (radius, height), (radius - 0.012, height), (radius * 0.84, 0.02), (0, 0.02)]
     parts = [lathe(profile, weave, segments=24, smooth=False)]
     if rng.random() < 0.6:
-        cloth = style.cloth(rng)
-        parts.append(
-            lathe(
-                [
-                    (radius * 0.88, height * 0.7),
-                    (radius * 0.7, height * 1.0),
-                    (radius * 0.3, height * 1.1),
-                    (0, height * 1.06),
-                ],
-                cloth,
-            )
-        )
+        heap = [(0.88, 0.7), (0.7, 1.0), (0.3, 1.1), (0, 1.06)]
+        parts.append(lathe([(radius * r, height * z) for r, z in heap], style.cloth(rng)))
     return Model("basket", parts)
 
 
@@ -132,23 +100,17 @@ def waste_bin(rng: np.random.Generator, style: Style) -> Model:
     radius, height = rng.uniform(0.12, 0.17), rng.uniform(0.28, 0.55)
     shell = style.metal if rng.random() < 0.5 else finishes.plastic(rng, style.accent(rng))
     lid = [(radius + 0.008, height), (radius + 0.008, height + 0.02), (radius * 0.7, height + 0.05), (0, height + 0.06)]
-    return Model(
-        "bin",
-        [
-            cylinder(radius * 0.9, height, (0, 0, 0), shell, 24, top_radius=radius),
-            lathe(lid, finishes.plastic(rng, (0.12, 0.12, 0.12)), segments=24),
-        ],
-    )
+    body = cylinder(radius * 0.9, height, (0, 0, 0), shell, 24, top_radius=radius)
+    return Model("bin", [body, lathe(lid, finishes.plastic(rng, (0.12, 0.12, 0.12)), segments=24)])
 
 
 def candle(rng: np.random.Generator, style: Style) -> Model:
     wax = finishes.plastic(rng, hsv(any_hue(rng), rng.uniform(0, 0.4), 0.9))
     parts = []
     for k in range(int(rng.integers(1, 4))):
-        at = (0.07 * k, 0.02 * (k % 2), 0.0)
-        height = rng.uniform(0.06, 0.2)
-        parts.append(cylinder(0.028, height, at, wax, 14))
-        parts.append(rod((at[0], at[1], height), (at[0], at[1], height + 0.012), 0.0015, style.paints[2]))
+        x, y, height = 0.07 * k, 0.02 * (k % 2), rng.uniform(0.06, 0.2)
+        parts.append(cylinder(0.028, height, (x, y, 0), wax, 14))
+        parts.append(rod((x, y, height), (x, y, height + 0.012), 0.0015, style.paints[2]))
     return Model("candle", parts).centred()
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from locus.houses import finishes, prints
+from locus.houses.motions import forward, moved, tilt
 from locus.houses.patterns import stored
 from locus.houses.solids import box, cylinder, panel
 from locus.houses.style import Style
@@ -48,13 +49,8 @@ def computer_screen(rng: np.random.Generator, style: Style) -> Model:
 def keyboard(rng: np.random.Generator, style: Style) -> Model:
     width, depth = 0.43, 0.14
     body = finishes.plastic(rng, (0.12, 0.12, 0.12))
-    keys = panel(
-        (width / 2 - 0.006, depth / 2 - 0.006, 0.0185),
-        (-width + 0.012, 0, 0),
-        (0, -depth + 0.012, 0),
-        prints.keyboard(rng),
-        fitted=True,
-    )
+    corner = (width / 2 - 0.006, depth / 2 - 0.006, 0.0185)
+    keys = panel(corner, (0.012 - width, 0, 0), (0, 0.012 - depth, 0), prints.keyboard(rng), fitted=True)
     return Model("keyboard", [box((width, depth, 0.018), (0, 0, 0.009), body, 0.004), keys])
 
 
@@ -63,11 +59,7 @@ def laptop(rng: np.random.Generator, style: Style) -> Model:
     keys = panel((0.14, 0.0, 0.0165), (-0.28, 0, 0), (0, -0.1, 0), prints.keyboard(rng), fitted=True)
     parts = [box((0.33, 0.23, 0.016), (0, 0, 0.008), body, 0.004), keys]
     lid = _display(rng, 0.33, 0.21, 0.0, 0.8)
-    tilt = rng.uniform(0.15, 0.4)
-    matrix = np.array(
-        [[1, 0, 0, 0], [0, np.cos(tilt), -np.sin(tilt), -0.115], [0, np.sin(tilt), np.cos(tilt), 0.022], [0, 0, 0, 1.0]]
-    )
-    return Model("laptop", parts + [part.moved(matrix) for part in lid]).centred()
+    return Model("laptop", parts + moved(lid, tilt(rng.uniform(0.15, 0.4), -0.115, 0.022))).centred()
 
 
 def speaker(rng: np.random.Generator, style: Style) -> Model:
@@ -76,8 +68,8 @@ def speaker(rng: np.random.Generator, style: Style) -> Model:
     cone = finishes.plastic(rng, (0.04, 0.04, 0.04))
     parts = [box((width, depth, height), (0, 0, height / 2), shell, 0.006)]
     for share, radius in ((0.85, 0.22), (0.6, 0.36)):
-        facing = np.array([[1, 0, 0, 0], [0, 0, 1, depth / 2], [0, -1, 0, height * share], [0, 0, 0, 1.0]])
-        parts.append(cylinder(radius * width, 0.006, (0, 0, 0), cone, 20).moved(facing))
+        disc = cylinder(radius * width, 0.006, (0, 0, 0), cone, 20)
+        parts.append(disc.moved(forward(0, depth / 2, height * share)))
     return Model("speaker", parts)
 
 
@@ -96,9 +88,8 @@ def radiator(rng: np.random.Generator, style: Style, width: float) -> Model:
 def piano(rng: np.random.Generator, style: Style) -> Model:
     wood = finishes.plastic(rng, (0.06, 0.06, 0.06)) if rng.random() < 0.5 else style.wood(rng)
     width, height = 1.45, rng.uniform(1.08, 1.22)
-    keys = panel(
-        (width / 2 - 0.08, 0.0, 0.7355), (-width + 0.16, 0, 0), (0, 0.15, 0), prints.keyboard(rng), fitted=True
-    )
+    corner = (width / 2 - 0.08, 0.0, 0.7355)
+    keys = panel(corner, (0.16 - width, 0, 0), (0, 0.15, 0), prints.keyboard(rng), fitted=True)
     parts = [
         box((width, 0.33, height), (0, -0.165, height / 2), wood, 0.01),
         box((width, 0.26, 0.1), (0, 0.13, 0.685), wood, 0.01),
@@ -108,6 +99,5 @@ def piano(rng: np.random.Generator, style: Style) -> Model:
     for x in (-width / 2 + 0.05, width / 2 - 0.05):
         parts.append(box((0.07, 0.07, 0.635), (x, 0.2, 0.3175), wood, 0.01))
         parts.append(box((0.08, 0.26, 0.07), (x, 0.13, 0.77), wood, 0.01))
-    return Model(
-        "piano", parts, [Shelf(-width / 2 + 0.05, -0.32, width / 2 - 0.05, 0.0, height + 0.025, 0.8)]
-    ).centred()
+    top = Shelf(-width / 2 + 0.05, -0.32, width / 2 - 0.05, 0.0, height + 0.025, 0.8)
+    return Model("piano", parts, [top]).centred()

@@ -40,9 +40,8 @@ def floor_lamp(rng: np.random.Generator, style: Style, on: bool) -> Model:
     if rng.random() < 0.3:
         for k in range(3):
             angle = 2 * np.pi * k / 3
-            parts.append(
-                rod((0.25 * np.cos(angle), 0.25 * np.sin(angle), 0), (0, 0, height - 0.3), 0.014, style.wood(rng))
-            )
+            foot = (0.25 * np.cos(angle), 0.25 * np.sin(angle), 0)
+            parts.append(rod(foot, (0, 0, height - 0.3), 0.014, style.wood(rng)))
     else:
         parts.append(cylinder(rng.uniform(0.12, 0.17), 0.025, (0, 0, 0), style.metal, 24))
         parts.append(rod((0, 0, 0.02), (0, 0, height - 0.1), 0.012, style.metal))
@@ -55,14 +54,8 @@ def table_lamp(rng: np.random.Generator, style: Style, on: bool) -> Model:
     height = rng.uniform(0.34, 0.52)
     glaze = finishes.ceramic(rng, style.accent(rng)) if rng.random() < 0.6 else style.wood(rng)
     r = rng.uniform(0.05, 0.09)
-    body = [
-        (0, 0),
-        (r, 0),
-        (r * rng.uniform(0.8, 1.3), height * 0.2),
-        (r * 0.4, height * 0.45),
-        (0.012, height * 0.5),
-        (0.012, height * 0.7),
-    ]
+    body = [(0, 0), (r, 0), (r * rng.uniform(0.8, 1.3), height * 0.2), (r * 0.4, height * 0.45)]
+    body += [(0.012, height * 0.5), (0.012, height * 0.7)]
     radius = rng.uniform(0.11, 0.16)
     shade = _shade(rng, style, radius, radius * rng.uniform(0.55, 0.9), height * 0.42, height * 0.58, on)
     lamps = _light((0.0, 0.0, height * 0.8), 0.17, rng.uniform(0.2, 0.4), on)
@@ -98,23 +91,16 @@ def ceiling_lamp(rng: np.random.Generator, style: Style, on: bool, drop: float) 
     form = rng.choice(["shade", "globe", "dome", "cluster"])
     radius = rng.uniform(0.15, 0.26)
     if form == "shade":
-        shade = _shade(rng, style, radius, radius * 0.7, 0.2, -drop, on)
-        parts += shade
+        parts += _shade(rng, style, radius, radius * 0.7, 0.2, -drop, on)
     elif form == "globe":
         parts.append(ball(radius * 0.7, (0, 0, -drop + 0.05), finishes.glowing((1.0, 0.95, 0.85), 1.4 if on else 0.4)))
     elif form == "dome":
         metal = finishes.plastic(rng, style.accent(rng)) if rng.random() < 0.5 else style.metal
-        parts.append(
-            lathe([(radius, 0), (radius * 0.85, 0.1), (radius * 0.4, 0.17), (0, 0.19)], metal, (0, 0, -drop), 28)
-        )
-        parts.append(
-            lathe(
-                [(0, 0.185), (radius * 0.39, 0.165), (radius * 0.84, 0.095), (radius * 0.99, 0.0)],
-                finishes.glowing((1.0, 0.95, 0.85), 1.1 if on else 0.3),
-                (0, 0, -drop),
-                28,
-            )
-        )
+        glow = finishes.glowing((1.0, 0.95, 0.85), 1.1 if on else 0.3)
+        outer = [(1, 0), (0.85, 0.1), (0.4, 0.17), (0, 0.19)]
+        inner = [(0, 0.185), (0.39, 0.165), (0.84, 0.095), (0.99, 0.0)]
+        for profile, material in ((outer, metal), (inner, glow)):
+            parts.append(lathe([(radius * r, z) for r, z in profile], material, (0, 0, -drop), 28))
     else:
         bulb = finishes.glowing((1.0, 0.93, 0.8), 1.5 if on else 0.4)
         for k in range(5):

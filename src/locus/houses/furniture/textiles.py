@@ -3,6 +3,7 @@
 import numpy as np
 
 from locus.houses import fabrics
+from locus.houses.motions import tilt
 from locus.houses.solids import ball, box, cushion, cylinder, panel, rod, sheet
 from locus.houses.style import Style
 from locus.houses.things import Model
@@ -40,8 +41,7 @@ def curtains(rng: np.random.Generator, style: Style, width: float, foot: float, 
             hang = (top - z) / max(top - foot, 0.1)
             fold = (0.014 + 0.010 * hang) * np.sin(2 * np.pi * waves * u + 0.3 * np.sin(3 * hang + side))
             rows.append(np.stack([x + 0.01 * np.sin(5 * hang), away + fold, np.full_like(u, z)], -1))
-        points = np.array(rows)
-        parts.append(sheet(points[:, ::-1], cloth))
+        parts.append(sheet(np.array(rows)[:, ::-1], cloth))
     return Model("curtain", parts)
 
 
@@ -57,11 +57,6 @@ def blind(rng: np.random.Generator, style: Style, width: float, height: float, d
 
 def cushion_loose(rng: np.random.Generator, style: Style) -> Model:
     side = rng.uniform(0.36, 0.48)
-    part = cushion(
-        (side, 0.13, side), (0, 0, side / 2), style.cloth(rng) if rng.random() < 0.3 else fabrics.fabric(rng), bulge=0.5
-    )
-    lean = -rng.uniform(0.2, 0.35)
-    matrix = np.array(
-        [[1, 0, 0, 0], [0, np.cos(lean), np.sin(lean), 0], [0, -np.sin(lean), np.cos(lean), 0.03], [0, 0, 0, 1.0]]
-    )
-    return Model("cushion", [part.moved(matrix)]).centred()
+    cloth = style.cloth(rng) if rng.random() < 0.3 else fabrics.fabric(rng)
+    part = cushion((side, 0.13, side), (0, 0, side / 2), cloth, bulge=0.5)
+    return Model("cushion", [part.moved(tilt(rng.uniform(0.2, 0.35), 0, 0.03))]).centred()
