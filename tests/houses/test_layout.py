@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from locus.houses.layout import INNER_WALL, draw_plan
+from locus.houses.floor_plan import INNER_WALL, draw_plan
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Building a house from a seed: plan, shell, furniture, light; and the stage on which it can be seen."""
+"""Building a house from a seed: plan, shell, furniture, light; and what its cameras need."""
 
 import zlib
 from collections.abc import Callable
@@ -9,17 +9,19 @@ from jaxtyping import Float, Float32
 
 from locus.houses import prints, shell
 from locus.houses.classes import CLASS_ID
-from locus.houses.layout import PRIVACY, Hole, Passage, Plan, Side, draw_plan
+from locus.houses.floor_plan import PRIVACY, FloorPlan, Hole, Passage, RoomSide, draw_plan
+from locus.houses.ground import free_ground
+from locus.houses.items import Item, boxes_of
 from locus.houses.placing import Placed, open_space
 from locus.houses.rooms import bathroom, bedroom, corridor, dining, kitchen, living, study
 from locus.houses.rooms.common import Household
 from locus.houses.style import Style, draw_style
-from locus.houses.things import Model, boxes_of
 from locus.render.baking import Baked, bake
+from locus.render.cameras import Ground
 from locus.render.lights import Lights, Outside, Window
+from locus.render.lit_mesh import LitMesh
 from locus.render.materials import Material
-from locus.render.parts import Part, Thing, join
-from locus.render.stage import Stage
+from locus.render.surfaces import Surface, Thing, join
 from locus.scenes.rays import Tracer
 
 FURNISH = {
@@ -38,12 +40,17 @@ class House:
     """A furnished house. `things` hold all that is seen, `placed` what was put into the rooms."""
 
     seed: int
-    plan: Plan
+    plan: FloorPlan
     things: list[Thing]
     placed: list[Placed]
     lights: Lights
 
-    def stage(self) -> Stage:
+    def ground(self) -> Ground:
+        """Where a camera can stand."""
+        doors = [boxes_of(thing.parts) for thing in self.things if thing.semantic == CLASS_ID["door"]]
+        return free_ground(self.plan, np.concatenate([thing.boxes for thing in self.placed] + doors))
+
+    def lit(self) -> LitMesh:
         """Light the house; takes seconds."""
         mesh = join(self.things)
         # Grown, so that what is fixed to the walls belongs to the room.
@@ -53,7 +60,7 @@ class House:
         def light(tracer: Tracer, albedo: Float32[np.ndarray, "f 3"]) -> Baked:
             return bake(mesh, tracer, self.lights, albedo, rooms, self.seed)
 
-        return Stage(mesh, self.lights, light)
+        return LitMesh(mesh, self.lights, light)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
@@ -62,9 +69,9 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 
 def build(
-    seed: int, outside_models: dict[str, list[Callable[[], Model]]] | None = None, textures: tuple[Material, ...] = ()
+    seed: int, outside_models: dict[str, list[Callable[[], Item]]] | None = None, textures: tuple[Material, ...] = ()
 ) -> House:
-    """Plan, build and furnish the house of a seed."""
+    """FloorPlan, build and furnish the house of a seed."""
     plan = draw_plan(stream(seed, "plan"))
     style = draw_style(stream(seed, "style"), textures)
     builder = _Builder(seed, plan, style)
@@ -89,13 +96,13 @@ def build(
 class _Builder:
     """Collects things and numbers them."""
 
-    def __init__(self, seed: int, plan: Plan, style: Style) -> None:
+    def __init__(self, seed: int, plan: FloorPlan, style: Style) -> None:
         self.seed, self.plan, self.style = seed, plan, style
         self.things: list[Thing] = []
         self.walls: list[Thing] = []
         self.windows: list[Window] = []
 
-    def add(self, kind: str, parts: list[Part]) -> Thing:
+    def add(self, kind: str, parts: list[Surface]) -> Thing:
         thing = Thing(CLASS_ID[kind], len(self.things) + 1, parts)
         self.things.append(thing)
         return thing
@@ -125,7 +132,7 @@ class _Builder:
             self.add("door", parts)
         return leaves
 
-    def _leaf(self, rng: np.random.Generator, passage: Passage) -> tuple[int, list[Part]]:
+    def _leaf(self, rng: np.random.Generator, passage: Passage) -> tuple[int, list[Surface]]:
         """An open leaf and the room in which it stands: rather the more private one, rather along a corner, and never
         before another door. Where it would always be in the way, the door has none."""
         angle = float(rng.uniform(np.radians(88), np.radians(97)))
@@ -143,7 +150,7 @@ class _Builder:
                     return passage.rooms[end], leaf
         return passage.rooms[0], []
 
-    def _window(self, number: int, side: Side, hole: Hole, bars: tuple[int, int]) -> None:
+    def _window(self, number: int, side: RoomSide, hole: Hole, bars: tuple[int, int]) -> None:
         columns = max(bars[0], 1 + int((hole.s1 - hole.s0) / 1.3))
         thing = self.add("window", shell.window_parts(side, hole, self.style, columns, bars[1]))
         x, y = side.at((hole.s0 + hole.s1) / 2, -0.16)

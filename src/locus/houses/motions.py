@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Float
 
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 Motion = Float[np.ndarray, "4 4"]
 
 
-def moved(parts: Iterable[Part], motion: Motion) -> list[Part]:
+def moved(parts: Iterable[Surface], motion: Motion) -> list[Surface]:
     return [part.moved(motion) for part in parts]
 
 

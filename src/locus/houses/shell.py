@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 
 from locus.houses import finishes, solids
-from locus.houses.layout import INNER_WALL, OUTER_WALL, Hole, Passage, Plan, Room, Side
+from locus.houses.floor_plan import INNER_WALL, OUTER_WALL, FloorPlan, Hole, Passage, Room, RoomSide
 from locus.houses.patterns import near
 from locus.houses.style import Style
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 FLOOR_STEP = 0.09
 WALL_STEP = 0.14
@@ -73,17 +73,17 @@ def room_finish(rng: np.random.Generator, room: Room, style: Style) -> Finish:
     )
 
 
-def floor_parts(room: Room, finish: Finish) -> list[Part]:
+def floor_parts(room: Room, finish: Finish) -> list[Surface]:
     x0, y0, x1, y1 = room.inner
     return [solids.panel((x0, y0, 0), (x1 - x0, 0, 0), (0, y1 - y0, 0), finish.floor, step=FLOOR_STEP)]
 
 
-def ceiling_parts(room: Room, finish: Finish, height: float) -> list[Part]:
+def ceiling_parts(room: Room, finish: Finish, height: float) -> list[Surface]:
     x0, y0, x1, y1 = room.inner
     return [solids.panel((x0, y0, height), (0, y1 - y0, 0), (x1 - x0, 0, 0), finish.ceiling, step=2 * WALL_STEP)]
 
 
-def wall_parts(room: Room, finish: Finish, height: float) -> list[Part]:
+def wall_parts(room: Room, finish: Finish, height: float) -> list[Surface]:
     parts = []
     for side, material in zip(room.sides, finish.walls, strict=True):
         line = min(finish.tiled_up_to, height)
@@ -95,7 +95,7 @@ def wall_parts(room: Room, finish: Finish, height: float) -> list[Part]:
     return parts
 
 
-def _with_holes(side: Side, material: Material, bottom: float, top: float) -> list[Part]:
+def _with_holes(side: RoomSide, material: Material, bottom: float, top: float) -> list[Surface]:
     """The rectangle of a wall between two heights, cut along the edges of its holes."""
     across = sorted({0.0, side.length, *(s for hole in side.holes for s in (hole.s0, hole.s1))})
     upward = sorted({bottom, top, *(z for hole in side.holes for z in (hole.z0, hole.z1) if bottom < z < top)})
@@ -111,7 +111,7 @@ def _with_holes(side: Side, material: Material, bottom: float, top: float) -> li
     return parts
 
 
-def _skirting(side: Side, material: Material, tiled: bool) -> list[Part]:
+def _skirting(side: RoomSide, material: Material, tiled: bool) -> list[Surface]:
     if tiled:
         return []
     cuts = sorted((hole.s0 - FRAME, hole.s1 + FRAME) for hole in side.holes if hole.z0 < 0.1)
@@ -124,8 +124,8 @@ def _skirting(side: Side, material: Material, tiled: bool) -> list[Part]:
 
 
 def _along(
-    side: Side, s0: float, s1: float, z0: float, z1: float, near_wall: float, far: float, material: Material
-) -> Part:
+    side: RoomSide, s0: float, s1: float, z0: float, z1: float, near_wall: float, far: float, material: Material
+) -> Surface:
     """A board along a side: from s0 to s1, z0 to z1, and between two distances from the wall (negative: inside it)."""
     x, y = side.at((s0 + s1) / 2, (near_wall + far) / 2)
     long, deep = s1 - s0, far - near_wall
@@ -133,7 +133,7 @@ def _along(
     return solids.box(size, (x, y, (z0 + z1) / 2), material, bevel=0.004)
 
 
-def _lining(side: Side, hole: Hole, depth: float, material: Material, threshold: Material | None) -> list[Part]:
+def _lining(side: RoomSide, hole: Hole, depth: float, material: Material, threshold: Material | None) -> list[Surface]:
     """The inner faces of a hole, from the wall's face to `depth` behind it."""
     right, normal = np.array([*side.right, 0.0]), np.array([*side.normal, 0.0])
     left_foot = np.array([*side.at(hole.s0), hole.z0])
@@ -141,7 +141,7 @@ def _lining(side: Side, hole: Hole, depth: float, material: Material, threshold:
     up, back, wide = np.array([0, 0, hole.z1 - hole.z0]), -depth * normal, (hole.s1 - hole.s0) * right
     lift = np.array([0, 0, hole.z1 - hole.z0])
 
-    def piece(corner: np.ndarray, a: np.ndarray, b: np.ndarray, what: Material) -> Part:
+    def piece(corner: np.ndarray, a: np.ndarray, b: np.ndarray, what: Material) -> Surface:
         return solids.panel(tuple(corner), tuple(a), tuple(b), what, step=WALL_STEP)
 
     parts = [
@@ -154,7 +154,7 @@ def _lining(side: Side, hole: Hole, depth: float, material: Material, threshold:
     return parts
 
 
-def door_parts(passage: Passage, plan: Plan, style: Style, threshold: Material) -> list[Part]:
+def door_parts(passage: Passage, plan: FloorPlan, style: Style, threshold: Material) -> list[Surface]:
     """Lining, boards around the hole on both faces."""
     parts = []
     for k in range(2):
@@ -172,8 +172,8 @@ def door_parts(passage: Passage, plan: Plan, style: Style, threshold: Material) 
 
 
 def leaf_parts(
-    side: Side, hinge: float, way: int, width: float, height: float, angle: float, style: Style
-) -> list[Part]:
+    side: RoomSide, hinge: float, way: int, width: float, height: float, angle: float, style: Style
+) -> list[Surface]:
     """A door leaf that stands open in the room: hinged at `hinge` along the side, its closed position reaching in
     direction `way` (+1: right), opened by `angle`."""
     thick = 0.04
@@ -200,7 +200,7 @@ def leaf_parts(
     return [part.moved(matrix) for part in parts]
 
 
-def window_parts(side: Side, hole: Hole, style: Style, columns: int, rows: int) -> list[Part]:
+def window_parts(side: RoomSide, hole: Hole, style: Style, columns: int, rows: int) -> list[Surface]:
     """Lining, frame with glazing bars, and a sill board inside."""
     sill = hole.z0 > 0.3
     parts = _lining(side, hole, OUTER_WALL, style.trim, style.trim)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, Int32
 from scipy.sparse import csr_matrix, diags
 
 from locus.render.lights import Lights, Window, basis, disc
-from locus.render.parts import Mesh
+from locus.render.surfaces import Mesh
 from locus.scenes.rays import Tracer
 
 GATHER_RAYS = 24

@@ -4,11 +4,11 @@ import numpy as np
 
 from locus.houses import finishes, prints
 from locus.houses.furniture.storage import drawers
+from locus.houses.items import Item, Shelf
 from locus.houses.motions import forward, moved, shift
 from locus.houses.patterns import any_hue, hsv
 from locus.houses.solids import box, corners, cylinder, lathe, panel, sheet, tube
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
 
 WORKTOP = 0.9
 DEPTH = 0.6
@@ -28,7 +28,7 @@ class KitchenLook:
 
 def counter(
     rng: np.random.Generator, style: Style, look: KitchenLook, width: float, hole: tuple[float, float] | None
-) -> Model:
+) -> Item:
     """A run of base units under one worktop; `hole` is the span (x0, x1) of a sink let into it."""
     units = max(1, round(width / 0.6))
     plinth, thick = 0.1, 0.035
@@ -51,29 +51,29 @@ def counter(
     # Nothing stands over the sink.
     spans = [(low, high)] if hole is None else [(low, hole[0] - 0.03), (hole[1] + 0.03, high)]
     shelves = [Shelf(x0, -DEPTH / 2 + 0.02, x1, DEPTH / 2 - 0.08, WORKTOP, 0.5) for x0, x1 in spans]
-    return Model("kitchen counter", parts, shelves)
+    return Item("kitchen counter", parts, shelves)
 
 
-def sink(rng: np.random.Generator, look: KitchenLook, width: float) -> Model:
+def sink(rng: np.random.Generator, look: KitchenLook, width: float) -> Item:
     """A basin seen into from above, with a tap behind; its rim lies on the worktop, so its origin is there."""
     material = look.steel if rng.random() < 0.7 else finishes.ceramic(rng)
     deep, half_w, half_d, wall = 0.17, width / 2, 0.2, 0.012
     rim, inner = 0.02, 0.4 - 2 * wall
-    solids = [((width, wall, deep), (0, way * (half_d - wall / 2), -deep / 2)) for way in (-1, 1)]
-    solids += [((wall, inner, deep), (way * (half_w - wall / 2), 0, -deep / 2)) for way in (-1, 1)]
-    solids += [((width - 2 * wall, inner, wall), (0, 0, -deep + wall / 2))]
-    solids += [((width + 2 * rim, rim, 0.006), (0, way * (half_d + rim / 2), 0.004)) for way in (-1, 1)]
-    solids += [((rim, 0.4, 0.006), (way * (half_w + rim / 2), 0, 0.004)) for way in (-1, 1)]
+    solids = [((width, wall, deep), (0.0, way * (half_d - wall / 2), -deep / 2)) for way in (-1, 1)]
+    solids += [((wall, inner, deep), (way * (half_w - wall / 2), 0.0, -deep / 2)) for way in (-1, 1)]
+    solids += [((width - 2 * wall, inner, wall), (0.0, 0.0, -deep + wall / 2))]
+    solids += [((width + 2 * rim, rim, 0.006), (0.0, way * (half_d + rim / 2), 0.004)) for way in (-1, 1)]
+    solids += [((rim, 0.4, 0.006), (way * (half_w + rim / 2), 0.0, 0.004)) for way in (-1, 1)]
     parts = [box(size, centre, material, 0.002) for size, centre in solids]
     turn = np.linspace(np.pi, 0.1, 12)
     arc = np.stack([np.zeros(12), -0.14 + 0.075 * np.cos(turn) + 0.0, 0.24 + 0.075 * np.sin(turn)], -1)
     arc = np.concatenate([[[0, -0.215, 0.0], [0, -0.215, 0.12]], arc])
     parts.append(tube(arc, 0.011, look.steel, 10))
     parts.append(box((0.016, 0.05, 0.012), (0.035, -0.215, 0.06), look.steel))
-    return Model("sink", parts)
+    return Item("sink", parts)
 
 
-def hob(rng: np.random.Generator, look: KitchenLook) -> Model:
+def hob(rng: np.random.Generator, look: KitchenLook) -> Item:
     width = 0.56
     plate = panel(
         (-width / 2 + 0.01, -0.24, 0.0085), (width - 0.02, 0, 0), (0, 0.48, 0), prints.hob_plate(rng), fitted=True
@@ -85,10 +85,10 @@ def hob(rng: np.random.Generator, look: KitchenLook) -> Model:
             parts.append(lathe(burner, look.black, (x, y, 0.009), 14))
             parts.append(box((0.17, 0.008, 0.01), (x, y, 0.03), look.black, 0.0))
             parts.append(box((0.008, 0.17, 0.01), (x, y, 0.031), look.black, 0.0))
-    return Model("hob", parts)
+    return Item("hob", parts)
 
 
-def oven(rng: np.random.Generator, look: KitchenLook) -> Model:
+def oven(rng: np.random.Generator, look: KitchenLook) -> Item:
     """The front of a built-in oven, 0.56 wide, that stands a little proud of the units; hangs at their face."""
     shell = look.steel if rng.random() < 0.6 else look.black
     glass = finishes.plastic(rng, (0.04, 0.04, 0.045))
@@ -101,10 +101,10 @@ def oven(rng: np.random.Generator, look: KitchenLook) -> Model:
             knob = cylinder(0.018, 0.02, (0, 0, 0), look.black if shell is look.steel else look.steel, 12)
             parts.append(knob.moved(forward(x, 0.021, 0.5)))
     parts.append(box((0.09, 0.003, 0.035), (0, 0.0225, 0.5), glass, 0.0))
-    return Model("oven", parts)
+    return Item("oven", parts)
 
 
-def cabinet(rng: np.random.Generator, style: Style, look: KitchenLook, width: float) -> Model:
+def cabinet(style: Style, look: KitchenLook, width: float) -> Item:
     """A wall cabinet; its back is at y = 0."""
     deep, high = 0.33, 0.62
     doors = max(1, round(width / 0.5))
@@ -114,10 +114,10 @@ def cabinet(rng: np.random.Generator, style: Style, look: KitchenLook, width: fl
         parts.append(box((width / doors - 0.006, 0.018, high - 0.006), (x, deep - 0.009, high / 2), look.front, 0.003))
         edge = x + (width / doors / 2 - 0.04) * (1 if k % 2 == 0 else -1)
         parts.append(box((0.012, 0.018, 0.12), (edge, deep + 0.009, 0.1), style.metal, 0.003))
-    return Model("kitchen cabinet", parts)
+    return Item("kitchen cabinet", parts)
 
 
-def cooker_hood(rng: np.random.Generator, look: KitchenLook, ceiling: float) -> Model:
+def cooker_hood(look: KitchenLook, ceiling: float) -> Item:
     """Back at y = 0; reaches up to `ceiling` above its lower edge."""
     width = 0.6
     parts = [box((width, 0.48, 0.06), (0, 0.241, 0.03), look.steel, 0.004)]
@@ -128,10 +128,10 @@ def cooker_hood(rng: np.random.Generator, look: KitchenLook, ceiling: float) -> 
     funnel = np.array([ring(width / 2, 0.48, 0.06), ring(0.13, 0.26, 0.26)])
     parts += [sheet(funnel[:, k : k + 2], look.steel) for k in range(4)]
     parts.append(box((0.26, 0.26, ceiling - 0.26), (0, 0.131, (ceiling + 0.26) / 2), look.steel, 0.004))
-    return Model("cooker hood", parts)
+    return Item("cooker hood", parts)
 
 
-def fridge(rng: np.random.Generator, style: Style) -> Model:
+def fridge(rng: np.random.Generator, style: Style) -> Item:
     width, depth, height = rng.uniform(0.58, 0.7), rng.uniform(0.6, 0.66), rng.uniform(1.6, 1.95)
     pick = rng.random()
     if pick < 0.4:
@@ -153,14 +153,14 @@ def fridge(rng: np.random.Generator, style: Style) -> Model:
         tint = hsv(any_hue(rng), rng.uniform(0, 0.7), 0.95)
         parts.append(box(size, (x, depth / 2 + 0.001, z), style.paints[0], 0.0, tint=tint))
     top = Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.1, height, 0.4)
-    return Model("fridge", parts, [top])
+    return Item("fridge", parts, [top])
 
 
-def island(rng: np.random.Generator, style: Style, look: KitchenLook) -> Model:
+def island(rng: np.random.Generator, style: Style, look: KitchenLook) -> Item:
     width, depth = rng.uniform(1.1, 1.7), rng.uniform(0.75, 0.95)
     size = (width - 0.1, depth - 0.25, WORKTOP - 0.14)
     chest = drawers(rng, style, size, 3, max(2, int(width / 0.5)), look.body, look.front)
     parts = moved(chest, shift(0, 0.1, 0.1))
     parts.append(box((width - 0.14, depth - 0.35, 0.1), (0, 0.1, 0.05), look.black, 0.002))
     parts.append(box((width, depth, 0.04), (0, 0, WORKTOP - 0.02), look.top, 0.004))
-    return Model("kitchen island", parts, [Shelf.on_top(width, depth, WORKTOP, 1.0, inset=0.05)])
+    return Item("kitchen island", parts, [Shelf.on_top(width, depth, WORKTOP, 1.0, inset=0.05)])

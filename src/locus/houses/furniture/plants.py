@@ -6,15 +6,15 @@ import numpy as np
 from jaxtyping import Float
 
 from locus.houses import fabrics, finishes
+from locus.houses.items import Item
 from locus.houses.patterns import any_hue, hsv, near
 from locus.houses.solids import ball, cylinder, lathe, linear, sheet, tube
 from locus.houses.style import Style
-from locus.houses.things import Model
 from locus.render.materials import Material
-from locus.render.parts import merged
+from locus.render.surfaces import merged
 
 
-def plant(rng: np.random.Generator, style: Style, height: float) -> Model:
+def plant(rng: np.random.Generator, style: Style, height: float) -> Item:
     """A pot with broad leaves, sword leaves, a small tree or a fern."""
     pot_r = 0.08 + 0.1 * min(height, 1.4) * rng.uniform(0.8, 1.2)
     pot_h = pot_r * rng.uniform(1.3, 2.0)
@@ -54,7 +54,7 @@ def plant(rng: np.random.Generator, style: Style, height: float) -> Model:
             lean, droop = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.9)
         part = sheet(_leaf(start, way, long, wide, lean, droop, stalked=form == "broad"), leaf)
         leaves.append(replace(part, tint=linear(near(rng, (0.9, 0.92, 0.85), 0.15), len(part.vertices))))
-    return Model("plant", [*parts, merged(leaves)]).centred()
+    return Item("plant", [*parts, merged(leaves)]).centred()
 
 
 def _leaf(
@@ -74,7 +74,17 @@ def _leaf(
     return np.stack([centre - across * half + fold, centre, centre + across * half + fold], axis=1)
 
 
-def vase(rng: np.random.Generator, style: Style) -> Model:
+def small_plant(rng: np.random.Generator, style: Style) -> Item:
+    """For a shelf or a table."""
+    return plant(rng, style, rng.uniform(0.22, 0.42))
+
+
+def large_plant(rng: np.random.Generator, style: Style) -> Item:
+    """For the floor."""
+    return plant(rng, style, rng.uniform(0.6, 1.6))
+
+
+def vase(rng: np.random.Generator, style: Style) -> Item:
     height, r = rng.uniform(0.16, 0.38), rng.uniform(0.05, 0.1)
     glaze = finishes.ceramic(rng, style.accent(rng)) if rng.random() < 0.7 else finishes.marble(rng)
     z = np.linspace(0, 1, 12)
@@ -93,4 +103,4 @@ def vase(rng: np.random.Generator, style: Style) -> Model:
             parts.append(tube(np.array([[0, 0, height * 0.8], tip * [0.5, 0.5, 0.85], tip]), 0.003, stem, 5))
             size, tint = rng.uniform(0.018, 0.035), near(rng, colour, 0.1)
             parts.append(ball(size, tuple(tip), petal, tint=tint, squash=0.7))
-    return Model("vase", parts).centred()
+    return Item("vase", parts).centred()

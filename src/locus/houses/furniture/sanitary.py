@@ -4,17 +4,17 @@ import numpy as np
 
 from locus.houses import fabrics, finishes
 from locus.houses.furniture.storage import drawers
+from locus.houses.items import Item, Shelf
 from locus.houses.motions import forward, moved, shift
 from locus.houses.solids import box, cylinder, lathe, rod, sheet, tube
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 
 def _oval(
     half_x: float, half_y: float, centre: tuple[float, float], profile: list[tuple[float, float]], material: Material
-) -> Part:
+) -> Surface:
     """A lathe stretched to an oval; the profile's radius 1 is the oval's rim."""
     part = lathe(profile, material, segments=28)
     part.vertices[:, 0] = part.vertices[:, 0] * half_x + centre[0]
@@ -25,7 +25,7 @@ def _oval(
     return part
 
 
-def toilet(rng: np.random.Generator, style: Style) -> Model:
+def toilet(rng: np.random.Generator, style: Style) -> Item:
     white = finishes.ceramic(rng)
     lid = white if rng.random() < 0.6 else style.wood(rng)
     seat = rng.uniform(0.39, 0.43)
@@ -40,10 +40,10 @@ def toilet(rng: np.random.Generator, style: Style) -> Model:
     parts.append(_oval(0.185, 0.255, (0, 0.08), [(r, seat + z) for r, z in cover], lid))
     parts.append(box((0.2, 0.24, seat - 0.02), (0, -0.2, (seat - 0.02) / 2), white, 0.03))
     parts.append(cylinder(0.02, 0.006, (0, -0.26, seat + 0.386), style.metal, 14))
-    return Model("toilet", parts).centred()
+    return Item("toilet", parts).centred()
 
 
-def washbasin(rng: np.random.Generator, style: Style) -> Model:
+def washbasin(rng: np.random.Generator, style: Style) -> Item:
     """A basin on a cabinet with a tap."""
     white = finishes.ceramic(rng)
     width, depth, top = rng.uniform(0.55, 0.95), rng.uniform(0.42, 0.5), 0.84
@@ -61,13 +61,13 @@ def washbasin(rng: np.random.Generator, style: Style) -> Model:
     parts.append(tube(np.array([(0, -depth / 2 + y, top + z) for y, z in tap]), 0.012, style.metal))
     beside = width / 2 - half
     if beside <= 0.1:
-        return Model("washbasin", parts)
+        return Item("washbasin", parts)
     left = -width / 2
     shelf = Shelf(left + 0.01, -depth / 2 + 0.02, left + beside - 0.01, depth / 2 - 0.03, top + 0.03, 0.4)
-    return Model("washbasin", parts, [shelf])
+    return Item("washbasin", parts, [shelf])
 
 
-def bathtub(rng: np.random.Generator, style: Style) -> Model:
+def bathtub(rng: np.random.Generator, style: Style) -> Item:
     white = finishes.ceramic(rng)
     length, width, height = rng.uniform(1.55, 1.75), rng.uniform(0.7, 0.78), rng.uniform(0.52, 0.6)
     panel = white if rng.random() < 0.5 else finishes.tiles(rng, floor=False)
@@ -88,10 +88,10 @@ def bathtub(rng: np.random.Generator, style: Style) -> Model:
     parts.append(sheet(np.array(rows), white))
     tap = [(0.06, 0.0), (0.06, 0.12), (0.18, 0.13)]
     parts.append(tube(np.array([(-length / 2 + x, 0, height + z) for x, z in tap]), 0.014, style.metal))
-    return Model("bathtub", parts)
+    return Item("bathtub", parts)
 
 
-def shower(rng: np.random.Generator, style: Style) -> Model:
+def shower(rng: np.random.Generator, style: Style) -> Item:
     """A tray with a rail, a head and a frame without glass."""
     side = rng.uniform(0.8, 0.95)
     white = finishes.ceramic(rng)
@@ -116,10 +116,10 @@ def shower(rng: np.random.Generator, style: Style) -> Model:
         wave = side / 2 - 0.05 + 0.02 * np.sin(u * 40)
         rows = [np.stack([x, wave, np.full(40, z)], -1) for z in np.linspace(0.1, 1.94, 8)]
         parts.append(sheet(np.array(rows), cloth))
-    return Model("shower", parts)
+    return Item("shower", parts)
 
 
-def washing_machine(rng: np.random.Generator, style: Style) -> Model:
+def washing_machine(rng: np.random.Generator, style: Style) -> Item:
     white = finishes.plastic(rng, (0.93, 0.93, 0.93))
     dark = finishes.plastic(rng, (0.06, 0.06, 0.08))
     width, depth, height = 0.6, rng.uniform(0.52, 0.6), 0.85
@@ -131,10 +131,10 @@ def washing_machine(rng: np.random.Generator, style: Style) -> Model:
     parts += moved(door, forward(0, depth / 2 - 0.05, 0.4))
     parts.append(box((width - 0.04, 0.008, 0.1), (0, depth / 2 - 0.047, height - 0.07), dark, 0.002))
     parts.append(cylinder(0.03, 0.02, (0, 0, 0), white, 16).moved(forward(0.1, depth / 2 - 0.045, height - 0.07)))
-    return Model("washing machine", parts, [Shelf(-0.27, -depth / 2, 0.27, depth / 2 - 0.06, height, 0.8)])
+    return Item("washing machine", parts, [Shelf(-0.27, -depth / 2, 0.27, depth / 2 - 0.06, height, 0.8)])
 
 
-def towel(rng: np.random.Generator, style: Style) -> Model:
+def towel(rng: np.random.Generator, style: Style) -> Item:
     """A towel over a rail on the wall."""
     width, long = rng.uniform(0.4, 0.65), rng.uniform(0.5, 0.8)
     cloth = fabrics.fabric(rng)
@@ -145,4 +145,4 @@ def towel(rng: np.random.Generator, style: Style) -> Model:
     down = [(0.056, -0.01), (0.052, -0.1), (0.05, -long * 0.7)]
     rows = [np.stack([u, y + 0.006 * np.sin(u * 25), np.full(12, z)], -1) for y, z in up + down]
     parts.append(sheet(np.array(rows), cloth))
-    return Model("towel", parts)
+    return Item("towel", parts)

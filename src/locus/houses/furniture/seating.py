@@ -3,16 +3,16 @@
 import numpy as np
 
 from locus.houses import fabrics, finishes
+from locus.houses.items import Item, Shelf
 from locus.houses.solids import box, corners, cushion, cylinder, lathe, rod, sheet, tube
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 
 def _legs(
     width: float, depth: float, height: float, thick: float, material: Material, splay: float = 0.0
-) -> list[Part]:
+) -> list[Surface]:
     """Four legs whose tops stand at the corners of a width × depth rectangle."""
     tops, out = corners(width / 2, depth / 2), 1 + splay
     if splay:
@@ -24,7 +24,7 @@ def _upholstery(rng: np.random.Generator, style: Style) -> Material:
     return fabrics.leather(rng) if rng.random() < 0.25 else style.cloth(rng)
 
 
-def sofa(rng: np.random.Generator, style: Style, seats: int | None = None, kind: str = "sofa") -> Model:
+def sofa(rng: np.random.Generator, style: Style, seats: int | None = None, kind: str = "sofa") -> Item:
     """Two or three seats (one makes an armchair), arms square or rounded, on legs or a plinth."""
     seats = seats or int(rng.choice([2, 3, 3]))
     cloth = _upholstery(rng, style)
@@ -57,10 +57,10 @@ def sofa(rng: np.random.Generator, style: Style, seats: int | None = None, kind:
     legs = style.metal if rng.random() < 0.4 else style.wood(rng)
     parts += _legs(width - 0.14, depth - 0.14, leg + 0.004, 0.045, legs)
     seat = Shelf(-inner / 2, -depth / 2 + back + 0.18, inner / 2, depth / 2 - 0.02, seat_top + 0.012, 1.5)
-    return Model(kind, parts, [seat])
+    return Item(kind, parts, [seat])
 
 
-def armchair(rng: np.random.Generator, style: Style) -> Model:
+def armchair(rng: np.random.Generator, style: Style) -> Item:
     if rng.random() < 0.55:
         return sofa(rng, style, seats=1, kind="armchair")
     # A shell chair: one bent sheet on splayed legs.
@@ -79,10 +79,10 @@ def armchair(rng: np.random.Generator, style: Style) -> Model:
     rim = np.stack([inner[-1], outer[-1]])
     parts += [sheet(inner[:, ::-1], cloth), sheet(outer, cloth), sheet(rim[:, ::-1], cloth)]
     parts += _legs(width * 0.6, 0.4, low, 0.035, style.wood(rng), splay=0.35)
-    return Model("armchair", parts, [Shelf(-0.22, -0.15, 0.22, 0.25, seat + 0.085, 1.0)]).centred()
+    return Item("armchair", parts, [Shelf(-0.22, -0.15, 0.22, 0.25, seat + 0.085, 1.0)]).centred()
 
 
-def chair(rng: np.random.Generator, style: Style) -> Model:
+def chair(rng: np.random.Generator, style: Style) -> Item:
     """Slats, a ladder, a panel or a shell for a back; wood, cloth or plastic."""
     wood = style.body(rng)
     width, depth = rng.uniform(0.40, 0.48), rng.uniform(0.40, 0.47)
@@ -103,7 +103,7 @@ def chair(rng: np.random.Generator, style: Style) -> Model:
         parts += [sheet(top_side[:, ::-1], shell), sheet(top_side - np.array([0, 0.006, 0.014]), shell)]
         legs = style.metal if rng.random() < 0.4 else wood
         parts += _legs(width * 0.55, depth * 0.5, seat - 0.02, 0.03, legs, splay=0.5)
-        return Model("chair", parts, [Shelf(-0.15, -0.1, 0.15, 0.15, seat + 0.035, 1)]).centred()
+        return Item("chair", parts, [Shelf(-0.15, -0.1, 0.15, 0.15, seat + 0.035, 1)]).centred()
     padded = form == "padded" or rng.random() < 0.3
     if padded:
         top = style.cloth(rng)
@@ -127,10 +127,10 @@ def chair(rng: np.random.Generator, style: Style) -> Model:
     else:
         size = (span, 0.05 if padded else 0.016, (high - seat) * 0.6)
         parts.append((cushion if padded else box)(size, (0, back, high - (high - seat) * 0.33), top))
-    return Model("chair", parts, [Shelf(-0.15, -0.12, 0.15, 0.15, seat + (0.02 if padded else 0.002), 1)]).centred()
+    return Item("chair", parts, [Shelf(-0.15, -0.12, 0.15, 0.15, seat + (0.02 if padded else 0.002), 1)]).centred()
 
 
-def office_chair(rng: np.random.Generator, style: Style) -> Model:
+def office_chair(rng: np.random.Generator, style: Style) -> Item:
     black = finishes.plastic(rng, (0.1, 0.1, 0.11))
     cloth = fabrics.fabric(rng, plain=True) if rng.random() < 0.7 else fabrics.leather(rng)
     seat, high = rng.uniform(0.44, 0.52), rng.uniform(0.45, 0.7)
@@ -149,10 +149,10 @@ def office_chair(rng: np.random.Generator, style: Style) -> Model:
         for side in (-1, 1):
             parts.append(box((0.05, 0.26, 0.03), (side * 0.27, 0.0, seat + 0.2), black, 0.012))
             parts.append(box((0.03, 0.05, 0.2), (side * 0.27, -0.02, seat + 0.09), black))
-    return Model("office chair", parts).centred()
+    return Item("office chair", parts).centred()
 
 
-def stool(rng: np.random.Generator, style: Style, high: bool = False) -> Model:
+def stool(rng: np.random.Generator, style: Style, high: bool = False) -> Item:
     height = rng.uniform(0.62, 0.72) if high else rng.uniform(0.42, 0.5)
     wood = style.body(rng)
     radius = rng.uniform(0.15, 0.19)
@@ -167,10 +167,10 @@ def stool(rng: np.random.Generator, style: Style, high: bool = False) -> Model:
         ring = np.linspace(0, 2 * np.pi, 25)
         foot = np.stack([radius * 0.95 * np.cos(ring), radius * 0.95 * np.sin(ring), np.full(25, 0.25)], -1)
         parts.append(tube(foot, 0.009, style.metal))
-    return Model("stool", parts).centred()
+    return Item("stool", parts).centred()
 
 
-def bench(rng: np.random.Generator, style: Style) -> Model:
+def bench(rng: np.random.Generator, style: Style) -> Item:
     width, depth, height = rng.uniform(0.9, 1.3), rng.uniform(0.32, 0.4), rng.uniform(0.42, 0.48)
     wood = style.wood(rng)
     parts = [box((width, depth, 0.035), (0, 0, height - 0.0175), wood)]
@@ -178,10 +178,10 @@ def bench(rng: np.random.Generator, style: Style) -> Model:
     if rng.random() < 0.5:
         parts.append(cushion((width - 0.06, depth - 0.04, 0.06), (0, 0, height + 0.03), style.cloth(rng), bulge=0.1))
         height += 0.062
-    return Model("bench", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2, height + 0.003, 1)])
+    return Item("bench", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2, height + 0.003, 1)])
 
 
-def pouf(rng: np.random.Generator, style: Style) -> Model:
+def pouf(rng: np.random.Generator, style: Style) -> Item:
     radius, height = rng.uniform(0.22, 0.32), rng.uniform(0.3, 0.42)
     profile = [(0, 0), (0.86, 0.0), (1, 0.25), (1, 0.7), (0.85, 0.95), (0, 1)]
-    return Model("pouf", [lathe([(radius * r, height * z) for r, z in profile], style.cloth(rng))])
+    return Item("pouf", [lathe([(radius * r, height * z) for r, z in profile], style.cloth(rng))])

@@ -3,15 +3,15 @@
 import numpy as np
 
 from locus.houses import fabrics
+from locus.houses.items import Item, Shelf
 from locus.houses.patterns import any_hue, hsv
 from locus.houses.solids import box, cushion, sheet
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 
-def bed(rng: np.random.Generator, style: Style, single: bool) -> Model:
+def bed(rng: np.random.Generator, style: Style, single: bool) -> Item:
     width = rng.uniform(0.92, 1.1) if single else rng.uniform(1.45, 1.85)
     length = rng.uniform(2.0, 2.12)
     frame_top, mattress = rng.uniform(0.26, 0.36), rng.uniform(0.16, 0.24)
@@ -38,12 +38,12 @@ def bed(rng: np.random.Generator, style: Style, single: bool) -> Model:
         size = (min(0.68, width / count * 0.86), 0.42, 0.15)
         parts.append(cushion(size, (x, -length / 2 + 0.31, top + 0.082), pillows))
     shelf = Shelf(-width / 2 + 0.1, -0.1, width / 2 - 0.1, length / 2 - 0.1, top + 0.062, 1.2)
-    return Model("bed", parts, [shelf])
+    return Item("bed", parts, [shelf])
 
 
 def _blanket(
     rng: np.random.Generator, cloth: Material, width: float, length: float, y: float, top: float, hem: float
-) -> Part:
+) -> Surface:
     """Cloth that lies on the mattress with a few folds and hangs down at both sides and the foot."""
     across = np.concatenate([[-1, -0.99, -0.97], np.linspace(-0.93, 0.93, 15), [0.97, 0.99, 1]])
     along = np.concatenate([np.linspace(-1, 0.92, 15), [0.97, 0.99, 1]])

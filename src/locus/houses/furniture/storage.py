@@ -5,16 +5,16 @@ from itertools import pairwise
 import numpy as np
 
 from locus.houses import prints
+from locus.houses.items import Item, Shelf
 from locus.houses.motions import moved, shift
 from locus.houses.prints import SPINES
 from locus.houses.solids import ball, box, cylinder, rod
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 
-def _handle(style: Style, form: str, x: float, y: float, z: float, upright: bool) -> list[Part]:
+def _handle(style: Style, form: str, x: float, y: float, z: float, upright: bool) -> list[Surface]:
     if form == "knob":
         return [ball(0.014, (x, y + 0.014, z), style.metal)]
     if form == "none":
@@ -35,7 +35,7 @@ def drawers(
     columns: int,
     body: Material,
     front: Material | None = None,
-) -> list[Part]:
+) -> list[Surface]:
     """A chest: a body with a grid of drawer fronts, a little proud of it, with gaps and handles."""
     width, depth, height = size
     form = str(rng.choice(["knob", "bar", "none"]))
@@ -60,7 +60,7 @@ def _doors(
     count: int,
     front: Material,
     panelled: bool,
-) -> list[Part]:
+) -> list[Surface]:
     """Cabinet doors side by side, their face at y."""
     form = str(rng.choice(["knob", "bar", "bar"]))
     parts = []
@@ -75,15 +75,15 @@ def _doors(
     return parts
 
 
-def chest_of_drawers(rng: np.random.Generator, style: Style) -> Model:
+def chest_of_drawers(rng: np.random.Generator, style: Style) -> Item:
     width, depth, height = rng.uniform(0.75, 1.2), rng.uniform(0.4, 0.5), rng.uniform(0.7, 1.05)
     columns = 2 if width > 1.0 else 1
     rows = int(rng.integers(3, 6))
     parts = drawers(rng, style, (width, depth, height), rows, columns, style.body(rng), style.body(rng))
-    return Model("chest of drawers", parts, [Shelf.on_top(width, depth, height, 1.2)])
+    return Item("chest of drawers", parts, [Shelf.on_top(width, depth, height, 1.2)])
 
 
-def wardrobe(rng: np.random.Generator, style: Style) -> Model:
+def wardrobe(rng: np.random.Generator, style: Style) -> Item:
     count = int(rng.integers(2, 5))
     width, depth, height = count * rng.uniform(0.45, 0.58), rng.uniform(0.55, 0.62), rng.uniform(1.95, 2.2)
     body, front = style.body(rng), style.body(rng)
@@ -96,10 +96,10 @@ def wardrobe(rng: np.random.Generator, style: Style) -> Model:
     panelled = rng.random() < 0.5
     parts += _doors(rng, style, width - 0.02, height - low - 0.03, low, depth / 2, count, front, panelled)
     top = Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.05, height, 0.5)
-    return Model("wardrobe", parts, [top])
+    return Item("wardrobe", parts, [top])
 
 
-def sideboard(rng: np.random.Generator, style: Style, kind: str = "sideboard") -> Model:
+def sideboard(rng: np.random.Generator, style: Style, kind: str = "sideboard") -> Item:
     television = kind == "tv stand"
     width, depth = rng.uniform(1.2, 1.8), rng.uniform(0.38, 0.46)
     height = rng.uniform(0.38, 0.52) if television else rng.uniform(0.72, 0.9)
@@ -113,12 +113,12 @@ def sideboard(rng: np.random.Generator, style: Style, kind: str = "sideboard") -
         for x in (-width / 2 + 0.1, width / 2 - 0.1):
             for y in (-depth / 2 + 0.06, depth / 2 - 0.08):
                 parts.append(cylinder(0.016, leg, (x, y, 0), style.metal, 10, top_radius=0.022))
-    return Model(kind, parts, [Shelf(-width / 2, -depth / 2, width / 2, depth / 2 - 0.02, height, 1.2)])
+    return Item(kind, parts, [Shelf(-width / 2, -depth / 2, width / 2, depth / 2 - 0.02, height, 1.2)])
 
 
 def books_in_row(
     rng: np.random.Generator, spines: Material, x0: float, x1: float, y: float, z: float, height: float, depth: float
-) -> list[Part]:
+) -> list[Surface]:
     """Books standing side by side, spines towards +y at about y, as one part each."""
     parts = []
     x = x0
@@ -137,7 +137,7 @@ def books_in_row(
 
 def _book(
     rng: np.random.Generator, spines: Material, size: tuple[float, float, float], centre: tuple[float, float, float]
-) -> Part:
+) -> Surface:
     """A box whose texture is one of the sixteen spines, fitted on its face towards ±y and cut from it elsewhere."""
     part = box(size, centre, spines, bevel=0.0, step=9.0)
     local = (part.vertices - np.array(centre, np.float32)) / np.array(size, np.float32) + 0.5
@@ -149,7 +149,7 @@ def _book(
     return part
 
 
-def bookshelf(rng: np.random.Generator, style: Style) -> Model:
+def bookshelf(rng: np.random.Generator, style: Style) -> Item:
     """Open shelves, with or without a back, filled with books standing, lying and leaving gaps for other things."""
     width, depth, height = rng.uniform(0.6, 1.2), rng.uniform(0.26, 0.34), rng.uniform(1.0, 2.1)
     wood = style.body(rng)
@@ -168,20 +168,20 @@ def bookshelf(rng: np.random.Generator, style: Style) -> Model:
         parts += books_in_row(rng, spines, -inner, split, depth / 2 - 0.03, foot, room, depth - 0.06)
         if split < inner - 0.15:
             shelves.append(Shelf(split + 0.03, -depth / 2 + 0.03, inner, depth / 2 - 0.03, foot, room - 0.01))
-    return Model("bookshelf", parts, [*shelves, Shelf.on_top(2 * inner, depth, height, 0.6)])
+    return Item("bookshelf", parts, [*shelves, Shelf.on_top(2 * inner, depth, height, 0.6)])
 
 
-def wall_shelf(rng: np.random.Generator, style: Style) -> Model:
+def wall_shelf(rng: np.random.Generator, style: Style) -> Item:
     width, depth = rng.uniform(0.6, 1.1), rng.uniform(0.18, 0.24)
     parts = [box((width, depth, 0.025), (0, depth / 2, 0.0125), style.wood(rng), 0.003)]
     x, y = width * 0.35, depth * 0.35
     parts += [box((0.02, depth * 0.7, 0.02), (way * x, y, -0.011), style.metal, 0.002) for way in (-1, 1)]
     spines, end = prints.book_spines(rng), rng.uniform(-0.1, 0.3) * width
     parts += books_in_row(rng, spines, -width / 2 + 0.02, end, depth - 0.02, 0.026, 0.3, depth - 0.03)
-    return Model("wall shelf", parts, [Shelf(width * 0.32, 0.03, width / 2 - 0.02, depth - 0.02, 0.026, 0.4)])
+    return Item("wall shelf", parts, [Shelf(width * 0.32, 0.03, width / 2 - 0.02, depth - 0.02, 0.026, 0.4)])
 
 
-def shoe_rack(rng: np.random.Generator, style: Style) -> Model:
+def shoe_rack(rng: np.random.Generator, style: Style) -> Item:
     width, depth, height = rng.uniform(0.6, 0.9), 0.3, rng.uniform(0.4, 0.55)
     wood = style.body(rng)
     parts = [box((0.02, depth, height), (s * (width / 2 - 0.01), 0, height / 2), wood, 0.003) for s in (-1, 1)]
@@ -196,10 +196,10 @@ def shoe_rack(rng: np.random.Generator, style: Style) -> Model:
                     ((0.075, 0.12, 0.05), (x, -0.06, z + 0.06)),
                 ):
                     parts.append(box(size, centre, style.paints[0], 0.02, tint=(red, green, blue)))
-    return Model("shoe rack", parts, [Shelf.on_top(width, depth, height, 0.8)])
+    return Item("shoe rack", parts, [Shelf.on_top(width, depth, height, 0.8)])
 
 
-def coat_rack(rng: np.random.Generator, style: Style) -> Model:
+def coat_rack(rng: np.random.Generator, style: Style) -> Item:
     """A board with hooks and coats on some of them; hangs on the wall."""
     width = rng.uniform(0.6, 1.0)
     parts = [box((width, 0.02, 0.1), (0, 0.011, 0.0), style.wood(rng), 0.003)]
@@ -208,4 +208,4 @@ def coat_rack(rng: np.random.Generator, style: Style) -> Model:
         if rng.random() < 0.65:
             cloth, long, half = style.cloth(rng), rng.uniform(0.6, 1.05), rng.uniform(0.055, 0.075)
             parts.append(box((half * 2, 0.1, long), (x, 0.1, -long / 2 - 0.02), cloth, 0.045, step=0.2))
-    return Model("coat rack", parts)
+    return Item("coat rack", parts)

@@ -4,12 +4,12 @@ import numpy as np
 
 from locus.houses import finishes
 from locus.houses.furniture.storage import drawers
+from locus.houses.items import Item, Shelf
 from locus.houses.motions import moved, shift
 from locus.houses.solids import box, corners, cylinder, lathe, rod
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 
 def _top(rng: np.random.Generator, style: Style) -> Material:
@@ -21,7 +21,7 @@ def _top(rng: np.random.Generator, style: Style) -> Material:
 
 def _support(
     rng: np.random.Generator, style: Style, width: float, depth: float, height: float, top: Material
-) -> list[Part]:
+) -> list[Surface]:
     """What carries a table top: square, round or splayed legs, trestles, or a frame of metal."""
     material = top if rng.random() < 0.6 else (style.metal if rng.random() < 0.6 else style.wood(rng))
     form = rng.choice(["square", "round", "splayed", "frame", "panel"])
@@ -57,7 +57,7 @@ def _support(
     return parts
 
 
-def _pedestal(rng: np.random.Generator, radius: float, height: float, material: Material) -> list[Part]:
+def _pedestal(rng: np.random.Generator, radius: float, height: float, material: Material) -> list[Surface]:
     foot = radius * rng.uniform(0.5, 0.62)
     stem = rng.uniform(0.03, 0.07)
     profile = [(foot, 0), (foot, 0.02), (foot * 0.5, 0.05), (stem, 0.14)]
@@ -67,7 +67,7 @@ def _pedestal(rng: np.random.Generator, radius: float, height: float, material: 
 
 def table(
     rng: np.random.Generator, style: Style, kind: str, width: float, depth: float, height: float, round_top: bool
-) -> Model:
+) -> Item:
     """Any table: a top on something that carries it."""
     top = _top(rng, style)
     thick = rng.uniform(0.02, 0.045)
@@ -82,13 +82,13 @@ def table(
                 foot = (0.8 * radius * x, 0.8 * radius * y, 0)
                 parts.append(rod(foot, (0.5 * radius * x, 0.5 * radius * y, height - thick), 0.014, style.wood(rng)))
         reach = radius * 0.68
-        return Model(kind, parts, [Shelf(-reach, -reach, reach, reach, height, 1.2)]).centred()
+        return Item(kind, parts, [Shelf(-reach, -reach, reach, reach, height, 1.2)]).centred()
     parts = [box((width, depth, thick), (0, 0, height - thick / 2), top, bevel=rng.uniform(0.003, 0.012))]
     parts += _support(rng, style, width, depth, height - thick, top)
-    return Model(kind, parts, [Shelf.on_top(width, depth, height, 1.2, inset=0.03)]).centred()
+    return Item(kind, parts, [Shelf.on_top(width, depth, height, 1.2, inset=0.03)]).centred()
 
 
-def dining_table(rng: np.random.Generator, style: Style, seats: int) -> Model:
+def dining_table(rng: np.random.Generator, style: Style, seats: int) -> Item:
     if seats <= 4 and rng.random() < 0.35:
         size = rng.uniform(0.95, 1.2)
         return table(rng, style, "dining table", size, size, rng.uniform(0.73, 0.77), True)
@@ -96,7 +96,7 @@ def dining_table(rng: np.random.Generator, style: Style, seats: int) -> Model:
     return table(rng, style, "dining table", width, rng.uniform(0.75, 0.98), rng.uniform(0.73, 0.77), False)
 
 
-def coffee_table(rng: np.random.Generator, style: Style) -> Model:
+def coffee_table(rng: np.random.Generator, style: Style) -> Item:
     height = rng.uniform(0.34, 0.46)
     if rng.random() < 0.35:
         size = rng.uniform(0.65, 0.9)
@@ -104,18 +104,18 @@ def coffee_table(rng: np.random.Generator, style: Style) -> Model:
     return table(rng, style, "coffee table", rng.uniform(0.85, 1.25), rng.uniform(0.45, 0.65), height, False)
 
 
-def side_table(rng: np.random.Generator, style: Style) -> Model:
+def side_table(rng: np.random.Generator, style: Style) -> Item:
     size = rng.uniform(0.38, 0.5)
     return table(rng, style, "side table", size, size, rng.uniform(0.45, 0.6), rng.random() < 0.6)
 
 
-def console_table(rng: np.random.Generator, style: Style) -> Model:
+def console_table(rng: np.random.Generator, style: Style) -> Item:
     return table(
         rng, style, "console table", rng.uniform(0.8, 1.2), rng.uniform(0.28, 0.36), rng.uniform(0.75, 0.86), False
     )
 
 
-def desk(rng: np.random.Generator, style: Style) -> Model:
+def desk(rng: np.random.Generator, style: Style) -> Item:
     width, depth, height = rng.uniform(1.15, 1.6), rng.uniform(0.6, 0.75), rng.uniform(0.72, 0.76)
     if rng.random() < 0.5:
         return table(rng, style, "desk", width, depth, height, False)
@@ -125,10 +125,10 @@ def desk(rng: np.random.Generator, style: Style) -> Model:
     chest = drawers(rng, style, (0.4, depth - 0.06, height - 0.03), int(rng.integers(2, 5)), 1, wood)
     parts += moved(chest, shift(side * (width - 0.4) / 2 - side * 0.01, 0, 0))
     parts.append(box((0.03, depth - 0.06, height - 0.03), (-side * (width / 2 - 0.03), 0, (height - 0.03) / 2), wood))
-    return Model("desk", parts, [Shelf.on_top(width, depth, height, 1.0, inset=0.03)])
+    return Item("desk", parts, [Shelf.on_top(width, depth, height, 1.0, inset=0.03)])
 
 
-def nightstand(rng: np.random.Generator, style: Style) -> Model:
+def nightstand(rng: np.random.Generator, style: Style) -> Item:
     width, depth, height = rng.uniform(0.38, 0.52), rng.uniform(0.34, 0.42), rng.uniform(0.42, 0.58)
     leg = rng.choice([0.0, 0.12])
     wood = style.body(rng)
@@ -137,4 +137,4 @@ def nightstand(rng: np.random.Generator, style: Style) -> Model:
     if leg:
         feet = corners(width / 2 - 0.04, depth / 2 - 0.04)
         parts += [cylinder(0.018, leg, (x, y, 0), style.wood(rng), 10) for x, y in feet]
-    return Model("nightstand", parts, [Shelf.on_top(width, depth, height, 1.0, inset=0.02)])
+    return Item("nightstand", parts, [Shelf.on_top(width, depth, height, 1.0, inset=0.02)])

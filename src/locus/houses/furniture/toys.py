@@ -3,20 +3,20 @@
 import numpy as np
 
 from locus.houses import fabrics, finishes
+from locus.houses.items import Item
 from locus.houses.motions import forward
 from locus.houses.patterns import hsv
 from locus.houses.solids import ball, box, corners, cylinder, lathe
 from locus.houses.style import Style
-from locus.houses.things import Model
 
 
-def toy(rng: np.random.Generator, style: Style) -> Model:
+def toy(rng: np.random.Generator, style: Style) -> Item:
     """Building blocks, a ball, a bear, a car or stacking rings."""
     form = rng.choice(["blocks", "ball", "bear", "car", "rings"])
     paint = style.paints[0]
     if form == "ball":
         radius, colour = rng.uniform(0.07, 0.13), hsv(rng.random(), 0.7, 0.85)
-        return Model("toy", [ball(radius, (0, 0, 0), fabrics.fabric(rng, colour, plain=False))]).centred()
+        return Item("toy", [ball(radius, (0, 0, 0), fabrics.fabric(rng, colour, plain=False))]).centred()
     if form == "blocks":
         blocks = []
         for k in range(int(rng.integers(4, 9))):
@@ -29,7 +29,7 @@ def toy(rng: np.random.Generator, style: Style) -> Model:
                 taken.append((side, x, y))
                 tint = hsv(rng.random(), 0.75, 0.85)
                 parts.append(box((side, side, side), (x, y, side / 2), paint, 0.004, tint=tint))
-        return Model("toy", parts).centred()
+        return Item("toy", parts).centred()
     if form == "bear":
         fur = finishes.carpet(rng)
         size = rng.uniform(0.8, 1.4)
@@ -41,7 +41,7 @@ def toy(rng: np.random.Generator, style: Style) -> Model:
         parts = [ball(r, (x, y, z), fur, tint=tint) for x, y, z, r in balls]
         for x, y, z, r in np.array([(way * 0.028, 0.09, 0.275, 0.01) for way in (-1, 1)]) * size:
             parts.append(ball(r, (x, y, z), style.paints[2], tint=(0.2, 0.2, 0.2)))
-        return Model("toy", parts).centred()
+        return Item("toy", parts).centred()
     if form == "car":
         tint = hsv(rng.random(), 0.8, 0.8)
         parts = [
@@ -50,10 +50,10 @@ def toy(rng: np.random.Generator, style: Style) -> Model:
         ]
         for x, y in corners(0.08, 0.065):
             parts.append(cylinder(0.035, 0.02, (0, 0, 0), style.paints[2], 14).moved(forward(x, y - 0.01, 0.035)))
-        return Model("toy", parts).centred()
+        return Item("toy", parts).centred()
     parts = []
     for k in range(5):
         r = 0.09 - 0.013 * k
         profile = [(0.02, 0), (r, 0.0), (r + 0.008, 0.015), (r, 0.03), (0.02, 0.03)]
         parts.append(lathe(profile, paint, (0, 0, 0.03 * k), 20, tint=hsv(k / 6, 0.8, 0.9)))
-    return Model("toy", [*parts, ball(0.028, (0, 0, 0.172), paint, tint=hsv(0.1, 0.8, 0.9))]).centred()
+    return Item("toy", [*parts, ball(0.028, (0, 0, 0.172), paint, tint=hsv(0.1, 0.8, 0.9))]).centred()

@@ -58,7 +58,7 @@ class Hole:
 
 
 @dataclass
-class Side:
+class RoomSide:
     """One wall of a room, seen from inside: it starts at its left end and runs to the right."""
 
     start: tuple[float, float]
@@ -85,7 +85,7 @@ class Room:
     use: str
     inner: Rectangle
     """Between the faces of its walls."""
-    sides: list[Side]
+    sides: list[RoomSide]
 
     @property
     def area(self) -> float:
@@ -111,7 +111,7 @@ class Passage:
 
 
 @dataclass
-class Plan:
+class FloorPlan:
     rooms: list[Room]
     passages: list[Passage]
     height: float
@@ -122,7 +122,7 @@ class Plan:
         return sum(room.area for room in self.rooms)
 
 
-def draw_plan(rng: np.random.Generator) -> Plan:
+def draw_plan(rng: np.random.Generator) -> FloorPlan:
     """A plan of 3 to 7 rooms and 40 to 150 m²; drawn again until every room has a decent shape and can be reached."""
     options = PROGRAMMES[int(rng.choice([3, 4, 5, 6, 7], p=[0.1, 0.2, 0.25, 0.25, 0.2]))]
     while True:
@@ -145,7 +145,7 @@ def draw_plan(rng: np.random.Generator) -> Plan:
                     Hole(passage.kind, middle - passage.width / 2, middle + passage.width / 2, 0.0, passage.height)
                 )
         _windows(rng, rooms, height)
-        return Plan(rooms, passages, height)
+        return FloorPlan(rooms, passages, height)
 
 
 def _decent(room: Room) -> bool:
@@ -220,10 +220,10 @@ def _rooms(uses: list[str], cells: list[Rectangle]) -> list[Room]:
         x0, y0, x1, y1 = x0 + inset[3], y0 + inset[0], x1 - inset[1], y1 - inset[2]
         wide, deep = x1 - x0, y1 - y0
         sides = [
-            Side((x1, y0), (-1.0, 0.0), (0.0, 1.0), wide, outer[0]),
-            Side((x1, y1), (0.0, -1.0), (-1.0, 0.0), deep, outer[1]),
-            Side((x0, y1), (1.0, 0.0), (0.0, -1.0), wide, outer[2]),
-            Side((x0, y0), (0.0, 1.0), (1.0, 0.0), deep, outer[3]),
+            RoomSide((x1, y0), (-1.0, 0.0), (0.0, 1.0), wide, outer[0]),
+            RoomSide((x1, y1), (0.0, -1.0), (-1.0, 0.0), deep, outer[1]),
+            RoomSide((x0, y1), (1.0, 0.0), (0.0, -1.0), wide, outer[2]),
+            RoomSide((x0, y0), (0.0, 1.0), (1.0, 0.0), deep, outer[3]),
         ]
         rooms.append(Room(use, (x0, y0, x1, y1), sides))
     return rooms

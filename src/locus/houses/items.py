@@ -8,10 +8,10 @@ from jaxtyping import Float
 
 from locus.houses.motions import moved, shift
 from locus.render.lights import Lamp
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 
-def boxes_of(parts: list[Part]) -> Float[np.ndarray, "b 6"]:
+def boxes_of(parts: list[Surface]) -> Float[np.ndarray, "b 6"]:
     """Per part: its least and its greatest corner."""
     return np.array([[*part.vertices.min(axis=0), *part.vertices.max(axis=0)] for part in parts], float)
 
@@ -35,12 +35,12 @@ class Shelf:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Item:
     """Origin: the middle of its footprint, on the floor. z is up, +y is its front (its back goes to the wall).
     For what hangs on a wall the back is at y = 0."""
 
     kind: str
-    parts: list[Part]
+    parts: list[Surface]
     shelves: list[Shelf] = field(default_factory=list)
     lamps: list[Lamp] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ class Model:
         low, high = self.bounds()
         return high - low
 
-    def centred(self) -> "Model":
+    def centred(self) -> "Item":
         """The same model with its origin in the middle of its footprint and its lowest point at 0."""
         low, high = self.bounds()
         dx, dy, dz = -(low[0] + high[0]) / 2, -(low[1] + high[1]) / 2, -low[2]
