@@ -9,10 +9,11 @@ from jaxtyping import Float, Float32
 
 from locus.houses import prints, shell
 from locus.houses.classes import CLASS_ID
-from locus.houses.floor_plan import PRIVACY, FloorPlan, Hole, Passage, RoomSide, draw_plan
+from locus.houses.floor_plan import PRIVACY, FloorPlan, Hole, Passage, RoomSide
 from locus.houses.ground import free_ground
 from locus.houses.items import Item, boxes_of
 from locus.houses.placing import Placed, open_space
+from locus.houses.planning import draw_plan
 from locus.houses.rooms import bathroom, bedroom, corridor, dining, kitchen, living, study
 from locus.houses.rooms.common import Household
 from locus.houses.style import Style, draw_style
@@ -124,7 +125,7 @@ class _Builder:
                         self._window(number, side, hole, bars)
         leaves: dict[int, list[tuple[float, ...]]] = {}
         for passage in plan.passages:
-            parts = shell.door_parts(passage, plan, style, style.floor)
+            parts = shell.door_parts(passage, plan, style)
             if passage.kind == "door":
                 number, leaf = self._leaf(rng, passage)
                 leaves.setdefault(number, []).extend(tuple(box) for box in boxes_of(leaf))
@@ -143,9 +144,8 @@ class _Builder:
             middle = side.along(*passage.centre)
             for way in (1, -1) if middle < side.length / 2 else (-1, 1):
                 hinge = middle - way * passage.width / 2
-                leaf = shell.leaf_parts(
-                    side, hinge, way, passage.width - 0.03, passage.height - 0.02, angle, self.style
-                )
+                size = (passage.width - 0.03, passage.height - 0.02)
+                leaf = shell.leaf_parts(side, hinge, way, size, angle, self.style)
                 if not any(_before(other, box) for other in others for box in boxes_of(leaf)):
                     return passage.rooms[end], leaf
         return passage.rooms[0], []

@@ -20,30 +20,12 @@ TABLE = "kinds.txt"
 
 # Words at the end of file names, for kinds that are not called so themselves.
 WORDS = {
-    "couch": "sofa",
-    "settee": "sofa",
-    "fauteuil": "armchair",
-    "deskchair": "office chair",
-    "bookcase": "bookshelf",
-    "dresser": "chest of drawers",
-    "drawers": "chest of drawers",
-    "closet": "wardrobe",
-    "tv": "television",
-    "monitor": "computer screen",
-    "refrigerator": "fridge",
-    "washer": "washing machine",
-    "basin": "washbasin",
-    "wc": "toilet",
-    "bath": "bathtub",
-    "lamp": "floor lamp",
-    "table": "dining table",
-    "flowers": "vase",
-    "bedside": "nightstand",
-    "trashcan": "bin",
-    "mug": "dishes",
-    "cup": "dishes",
-    "plate": "dishes",
-}
+    "couch": "sofa", "settee": "sofa", "fauteuil": "armchair", "deskchair": "office chair", "bedside": "nightstand",
+    "bookcase": "bookshelf", "dresser": "chest of drawers", "drawers": "chest of drawers", "closet": "wardrobe",
+    "tv": "television", "monitor": "computer screen", "lamp": "floor lamp", "table": "dining table",
+    "refrigerator": "fridge", "washer": "washing machine", "basin": "washbasin", "wc": "toilet", "bath": "bathtub",
+    "flowers": "vase", "trashcan": "bin", "mug": "dishes", "cup": "dishes", "plate": "dishes",
+}  # fmt: skip
 # The kinds that are taken, and how long the longest side of one may be, in metres; others are scaled to fit.
 SIZES = {
     "sofa": (1.3, 2.3), "armchair": (0.65, 1.05), "chair": (0.75, 1.05), "office chair": (0.85, 1.2),
@@ -59,16 +41,7 @@ SIZES = {
     "toy": (0.1, 0.35), "piano": (1.3, 1.6),
 }  # fmt: skip
 
-FLAT_TOPPED = (
-    "dining table",
-    "coffee table",
-    "side table",
-    "console table",
-    "desk",
-    "nightstand",
-    "sideboard",
-    "tv stand",
-)
+FLAT_TOPPED = {kind for kind in SIZES if kind.endswith("table")} | {"desk", "nightstand", "sideboard", "tv stand"}
 
 
 def load_models(folder: str | PathLike[str] | None) -> dict[str, list[Callable[[], Item]]]:
