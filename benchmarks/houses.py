@@ -29,7 +29,7 @@ from locus.houses import write_houses
 from locus.houses.generation import THING
 from locus.houses.house import build
 from locus.render.camera_view import rays
-from locus.render.parts import join
+from locus.render.surfaces import join
 from locus.scenes import Frame, Scene, load_scene, overlap
 from locus.scenes.rays import Tracer
 

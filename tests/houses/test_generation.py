@@ -14,7 +14,7 @@ from locus.errors import LocusError
 from locus.geometry import invert, transform
 from locus.houses import CLASSES, generate, generation, write_houses
 from locus.houses.preview import write_preview
-from locus.render.parts import join
+from locus.render.surfaces import join
 from locus.scenes import load_scene
 from locus.scenes.visibility import overlap
 

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from locus.houses.layout import INNER_WALL, draw_plan
+from locus.houses.floor_plan import INNER_WALL
+from locus.houses.planning import draw_plan
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,17 @@ from locus.render import render_mesh
 from locus.render.baking import bake
 from locus.render.camera_view import view
 from locus.render.lights import Lamp, Lights, Outside, Window
+from locus.render.lit_mesh import LitMesh
 from locus.render.materials import Material, TextureStore
-from locus.render.parts import Part, Thing, join
 from locus.render.sensor import photograph
-from locus.render.stage import Stage
+from locus.render.surfaces import Surface, Thing, join
 from locus.scenes import load_scene
 
 GREY = Material(np.full((4, 4, 3), 188, np.uint8))
 NO_ROOMS = np.zeros((0, 4), np.float32)
 
 
-def plate(z: float, half: float, up: float = 1.0, count: int = 9) -> Part:
+def plate(z: float, half: float, up: float = 1.0, count: int = 9) -> Surface:
     """A level square, facing up or down."""
     line = np.linspace(-half, half, count)
     x, y = np.meshgrid(line, line)
@@ -31,14 +31,14 @@ def plate(z: float, half: float, up: float = 1.0, count: int = 9) -> Part:
     a, b, c, d = (index[s].ravel() for s in (np.s_[:-1, :-1], np.s_[:-1, 1:], np.s_[1:, 1:], np.s_[1:, :-1]))
     faces = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)]).astype(np.int32)
     normals = np.tile(np.array([0, 0, up], np.float32), (len(vertices), 1))
-    return Part(vertices, normals, vertices[:, :2].copy(), faces if up > 0 else faces[:, ::-1].copy(), GREY)
+    return Surface(vertices, normals, vertices[:, :2].copy(), faces if up > 0 else faces[:, ::-1].copy(), GREY)
 
 
 def outside(sky: float = 0.0, sun: float = 0.0) -> Outside:
     return Outside(np.full((8, 16, 3), sky, np.float32), np.array([0, 0, 1], np.float32), np.full(3, sun, np.float32))
 
 
-def lit(parts: list[Part], lights: Lights, rooms: np.ndarray = NO_ROOMS) -> tuple[Stage, np.ndarray]:
+def lit(parts: list[Surface], lights: Lights, rooms: np.ndarray = NO_ROOMS) -> tuple[LitMesh, np.ndarray]:
     mesh = join([Thing(1, number, [part]) for number, part in enumerate(parts, 1)])
     kept = {}
 
@@ -46,7 +46,7 @@ def lit(parts: list[Part], lights: Lights, rooms: np.ndarray = NO_ROOMS) -> tupl
         kept["baked"] = bake(mesh, tracer, lights, albedo, rooms, 0)
         return kept["baked"]
 
-    return Stage(mesh, lights, light), kept["baked"]
+    return LitMesh(mesh, lights, light), kept["baked"]
 
 
 def test_an_open_plate_under_an_even_sky_has_the_sky_s_light():

@@ -23,7 +23,7 @@ def fabric(rng: np.random.Generator, colour: Colour | None = None, plain: bool |
     size = 256
     colour = colour or cloth_colour(rng)
     if plain is None:
-        plain = bool(rng.random() < 0.5)
+        plain = rng.random() < 0.5
     picture = painted(colour, np.zeros((size, size)))
     if not plain:
         x, y = grid(size)
@@ -89,11 +89,8 @@ def rug(rng: np.random.Generator) -> Material:
         field = np.zeros_like(x)
         for _ in range(9):
             cx, cy, r = rng.uniform(0, 0.4), rng.uniform(0, 0.42), rng.uniform(0.03, 0.12)
-            away = (
-                np.abs(mirrored_x - cx) + np.abs(mirrored_y - cy)
-                if rng.random() < 0.5
-                else np.hypot(mirrored_x - cx, mirrored_y - cy)
-            )
+            away_x, away_y = np.abs(mirrored_x - cx), np.abs(mirrored_y - cy)
+            away = away_x + away_y if rng.random() < 0.5 else np.hypot(away_x, away_y)
             field += np.where(away < r, rng.choice([-1.0, 1.0, 2.0]), 0)
         small = np.sin(mirrored_x * 130) * np.sin(mirrored_y * 130) > 0.4
         picture = mix(colours[0], colours[1], np.clip(field * 0.5, 0, 1))

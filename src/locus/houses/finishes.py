@@ -60,7 +60,7 @@ def painted_wood(rng: np.random.Generator, colour: Colour) -> Material:
 def floorboards(rng: np.random.Generator) -> Material:
     size, tone = 512, wood_tone(rng)
     rows = int(rng.choice([8, 10, 12, 16]))
-    each, other, border = cells(rng, size, 2, rows, 0.5 if rng.random() < 0.4 else float(rng.uniform(0.3, 0.5)), 0.0018)
+    each, other, border = cells(rng, size, 2, rows, 0.5 if rng.random() < 0.4 else rng.uniform(0.3, 0.5), 0.0018)
     grain = _grain(rng, size)
     x, y = grid(size)
     grain = looked_up(grain, x + each * 7.3, y * 0.5 + other * 5.1)
@@ -191,9 +191,10 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
     """Stripes, dots, leaves, trellis or damask."""
     size = 512
     x, y = grid(size)
-    second = (
-        shaded(colour, rng.uniform(0.72, 0.9)) if rng.random() < 0.6 else hsv(any_hue(rng), 0.35, rng.uniform(0.4, 0.8))
-    )
+    if rng.random() < 0.6:
+        second = shaded(colour, rng.uniform(0.72, 0.9))
+    else:
+        second = hsv(any_hue(rng), 0.35, rng.uniform(0.4, 0.8))
     style = rng.choice(["stripes", "dots", "leaves", "trellis", "damask", "chevron"])
     count = int(rng.integers(3, 8))
     if style == "stripes":
@@ -201,9 +202,8 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
         share = np.maximum(share, (np.abs((x * count * 2) % 1 - 0.5) < 0.04) * 0.6)
     elif style == "dots":
         odd = np.floor(y * count * 2) % 2
-        share = (
-            np.hypot((x * count * 2 + odd * 0.5) % 1 - 0.5, y * count * 2 % 1 - 0.5) < rng.uniform(0.12, 0.3)
-        ) * 1.0
+        away = np.hypot((x * count * 2 + odd * 0.5) % 1 - 0.5, y * count * 2 % 1 - 0.5)
+        share = (away < rng.uniform(0.12, 0.3)) * 1.0
     elif style == "trellis":
         a, b = (x + y) * count, (x - y) * count
         share = np.maximum(np.abs(np.sin(np.pi * a)) < 0.12, np.abs(np.sin(np.pi * b)) < 0.12) * 1.0
@@ -211,11 +211,8 @@ def wallpaper(rng: np.random.Generator, colour: Colour) -> Material:
         share = ((y * count * 3 + np.abs((x * count) % 1 - 0.5) * 2) % 1 < 0.4) * 1.0
     else:
         # A few random leaf-like strokes in a cell, mirrored: reads as damask or foliage.
-        in_x = (
-            np.abs((x * count) % 1 - 0.5)
-            if style == "damask"
-            else (x * count + 0.5 * (np.floor(y * count) % 2)) % 1 - 0.5
-        )
+        shifted = 0.5 * (np.floor(y * count) % 2)
+        in_x = np.abs((x * count) % 1 - 0.5) if style == "damask" else (x * count + shifted) % 1 - 0.5
         in_y = (y * count) % 1 - 0.5
         share = np.zeros_like(x)
         for _ in range(7):
@@ -246,12 +243,8 @@ def panelling(rng: np.random.Generator, colour: Colour) -> Material:
 
 def metal(rng: np.random.Generator, colour: Colour | None = None) -> Material:
     colour = colour or near(rng, (0.78, 0.78, 0.78), 0.05)
-    return Material(
-        stored(painted(colour, 0.03 * noise(rng, 64, 0.5, stretch=(20, 1)))),
-        tile=0.4,
-        roughness=rng.uniform(0.15, 0.35),
-        metal=True,
-    )
+    picture = stored(painted(colour, 0.03 * noise(rng, 64, 0.5, stretch=(20, 1))))
+    return Material(picture, tile=0.4, roughness=rng.uniform(0.15, 0.35), metal=True)
 
 
 def plastic(rng: np.random.Generator, colour: Colour) -> Material:

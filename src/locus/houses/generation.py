@@ -11,10 +11,9 @@ import numpy as np
 from locus.errors import LocusError
 from locus.geometry import Camera
 from locus.houses.classes import CLASSES
-from locus.houses.ground import free_ground
 from locus.houses.house import House, build, stream
+from locus.houses.items import Item
 from locus.houses.outside import load_models, load_textures
-from locus.houses.things import Model
 from locus.progress import track
 from locus.render.cameras import Eyes, panorama, walk
 from locus.render.materials import Material
@@ -93,7 +92,7 @@ def _shoot(
     size: tuple[int, int],
     path: CameraPath,
     depth_noise: bool,
-    models: dict[str, list[Callable[[], Model]]],
+    models: dict[str, list[Callable[[], Item]]],
     textures: tuple[Material, ...],
 ) -> Shoot:
     if seed < 0:
@@ -101,7 +100,7 @@ def _shoot(
     if frames is not None and frames < 1:
         raise LocusError(f"a house needs at least one frame, not {frames}")
     house = build(seed, models, textures)
-    stage = house.stage()
+    stage = house.lit()
     rng = stream(seed, "cameras")
     width, height = size
     # A wide field of view, so that neighbouring headings overlap; a little different in every house.
@@ -109,7 +108,7 @@ def _shoot(
     camera = Camera(width, height, float(focal), float(focal), width / 2, height / 2)
     eyes = Eyes(stage.tracer, stage.mesh, THING, camera)
     plan = panorama if path == "panorama" else walk
-    poses = plan(free_ground(house), eyes, _visiting_order(house, rng), frames, rng)
+    poses = plan(house.ground(), eyes, _visiting_order(house, rng), frames, rng)
     return Shoot(stage, camera, poses, seed, labelled=True, depth_noise=depth_noise)
 
 

@@ -1,4 +1,4 @@
-"""Building a house from a seed: plan, shell, furniture, light; and the stage on which it can be seen."""
+"""Building a house from a seed: plan, shell, furniture, light; and what its cameras need."""
 
 import zlib
 from collections.abc import Callable
@@ -9,17 +9,20 @@ from jaxtyping import Float, Float32
 
 from locus.houses import prints, shell
 from locus.houses.classes import CLASS_ID
-from locus.houses.layout import PRIVACY, Hole, Passage, Plan, Side, draw_plan
+from locus.houses.floor_plan import PRIVACY, FloorPlan, Hole, Passage, RoomSide
+from locus.houses.ground import free_ground
+from locus.houses.items import Item, boxes_of
 from locus.houses.placing import Placed, open_space
+from locus.houses.planning import draw_plan
 from locus.houses.rooms import bathroom, bedroom, corridor, dining, kitchen, living, study
 from locus.houses.rooms.common import Household
 from locus.houses.style import Style, draw_style
-from locus.houses.things import Model, boxes_of
 from locus.render.baking import Baked, bake
+from locus.render.cameras import Ground
 from locus.render.lights import Lights, Outside, Window
+from locus.render.lit_mesh import LitMesh
 from locus.render.materials import Material
-from locus.render.parts import Part, Thing, join
-from locus.render.stage import Stage
+from locus.render.surfaces import Surface, Thing, join
 from locus.scenes.rays import Tracer
 
 FURNISH = {
@@ -38,12 +41,17 @@ class House:
     """A furnished house. `things` hold all that is seen, `placed` what was put into the rooms."""
 
     seed: int
-    plan: Plan
+    plan: FloorPlan
     things: list[Thing]
     placed: list[Placed]
     lights: Lights
 
-    def stage(self) -> Stage:
+    def ground(self) -> Ground:
+        """Where a camera can stand."""
+        doors = [boxes_of(thing.parts) for thing in self.things if thing.semantic == CLASS_ID["door"]]
+        return free_ground(self.plan, np.concatenate([thing.boxes for thing in self.placed] + doors))
+
+    def lit(self) -> LitMesh:
         """Light the house; takes seconds."""
         mesh = join(self.things)
         # Grown, so that what is fixed to the walls belongs to the room.
@@ -53,7 +61,7 @@ class House:
         def light(tracer: Tracer, albedo: Float32[np.ndarray, "f 3"]) -> Baked:
             return bake(mesh, tracer, self.lights, albedo, rooms, self.seed)
 
-        return Stage(mesh, self.lights, light)
+        return LitMesh(mesh, self.lights, light)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
@@ -62,11 +70,9 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 
 def build(
-    seed: int,
-    outside_models: dict[str, list[Callable[[], Model]]] | None = None,
-    textures: tuple[Material, ...] = (),
+    seed: int, outside_models: dict[str, list[Callable[[], Item]]] | None = None, textures: tuple[Material, ...] = ()
 ) -> House:
-    """Plan, build and furnish the house of a seed."""
+    """FloorPlan, build and furnish the house of a seed."""
     plan = draw_plan(stream(seed, "plan"))
     style = draw_style(stream(seed, "style"), textures)
     builder = _Builder(seed, plan, style)
@@ -91,13 +97,13 @@ def build(
 class _Builder:
     """Collects things and numbers them."""
 
-    def __init__(self, seed: int, plan: Plan, style: Style) -> None:
+    def __init__(self, seed: int, plan: FloorPlan, style: Style) -> None:
         self.seed, self.plan, self.style = seed, plan, style
         self.things: list[Thing] = []
         self.walls: list[Thing] = []
         self.windows: list[Window] = []
 
-    def add(self, kind: str, parts: list[Part]) -> Thing:
+    def add(self, kind: str, parts: list[Surface]) -> Thing:
         thing = Thing(CLASS_ID[kind], len(self.things) + 1, parts)
         self.things.append(thing)
         return thing
@@ -119,7 +125,7 @@ class _Builder:
                         self._window(number, side, hole, bars)
         leaves: dict[int, list[tuple[float, ...]]] = {}
         for passage in plan.passages:
-            parts = shell.door_parts(passage, plan, style, style.floor)
+            parts = shell.door_parts(passage, plan, style)
             if passage.kind == "door":
                 number, leaf = self._leaf(rng, passage)
                 leaves.setdefault(number, []).extend(tuple(box) for box in boxes_of(leaf))
@@ -127,7 +133,7 @@ class _Builder:
             self.add("door", parts)
         return leaves
 
-    def _leaf(self, rng: np.random.Generator, passage: Passage) -> tuple[int, list[Part]]:
+    def _leaf(self, rng: np.random.Generator, passage: Passage) -> tuple[int, list[Surface]]:
         """An open leaf and the room in which it stands: rather the more private one, rather along a corner, and never
         before another door. Where it would always be in the way, the door has none."""
         angle = float(rng.uniform(np.radians(88), np.radians(97)))
@@ -138,14 +144,13 @@ class _Builder:
             middle = side.along(*passage.centre)
             for way in (1, -1) if middle < side.length / 2 else (-1, 1):
                 hinge = middle - way * passage.width / 2
-                leaf = shell.leaf_parts(
-                    side, hinge, way, passage.width - 0.03, passage.height - 0.02, angle, self.style
-                )
+                size = (passage.width - 0.03, passage.height - 0.02)
+                leaf = shell.leaf_parts(side, hinge, way, size, angle, self.style)
                 if not any(_before(other, box) for other in others for box in boxes_of(leaf)):
                     return passage.rooms[end], leaf
         return passage.rooms[0], []
 
-    def _window(self, number: int, side: Side, hole: Hole, bars: tuple[int, int]) -> None:
+    def _window(self, number: int, side: RoomSide, hole: Hole, bars: tuple[int, int]) -> None:
         columns = max(bars[0], 1 + int((hole.s1 - hole.s0) / 1.3))
         thing = self.add("window", shell.window_parts(side, hole, self.style, columns, bars[1]))
         x, y = side.at((hole.s0 + hole.s1) / 2, -0.16)
@@ -178,5 +183,5 @@ def _outside(rng: np.random.Generator, weather: str, windows: list[Window]) -> O
     sun = np.array([np.cos(azimuth) * np.cos(height), np.sin(azimuth) * np.cos(height), np.sin(height)], np.float32)
     warmth = 1 - 0.35 * (0.95 - height)
     colour = np.array([1.0, 0.95 * warmth**0.4, 0.88 * warmth], np.float32)
-    strength = float(rng.uniform(5.0, 9.0)) if weather == "sunny" else 0.0
+    strength = rng.uniform(5.0, 9.0) if weather == "sunny" else 0.0
     return Outside(prints.panorama(rng, weather), sun, colour * np.float32(strength))

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from locus.errors import LocusError
-from locus.houses.things import Model, Shelf
+from locus.houses.items import Item, Shelf
 from locus.render.materials import Material
 from locus.render.mesh_file import load_parts
 from locus.scenes.reading import read_image
@@ -20,30 +20,12 @@ TABLE = "kinds.txt"
 
 # Words at the end of file names, for kinds that are not called so themselves.
 WORDS = {
-    "couch": "sofa",
-    "settee": "sofa",
-    "fauteuil": "armchair",
-    "deskchair": "office chair",
-    "bookcase": "bookshelf",
-    "dresser": "chest of drawers",
-    "drawers": "chest of drawers",
-    "closet": "wardrobe",
-    "tv": "television",
-    "monitor": "computer screen",
-    "refrigerator": "fridge",
-    "washer": "washing machine",
-    "basin": "washbasin",
-    "wc": "toilet",
-    "bath": "bathtub",
-    "lamp": "floor lamp",
-    "table": "dining table",
-    "flowers": "vase",
-    "bedside": "nightstand",
-    "trashcan": "bin",
-    "mug": "dishes",
-    "cup": "dishes",
-    "plate": "dishes",
-}
+    "couch": "sofa", "settee": "sofa", "fauteuil": "armchair", "deskchair": "office chair", "bedside": "nightstand",
+    "bookcase": "bookshelf", "dresser": "chest of drawers", "drawers": "chest of drawers", "closet": "wardrobe",
+    "tv": "television", "monitor": "computer screen", "lamp": "floor lamp", "table": "dining table",
+    "refrigerator": "fridge", "washer": "washing machine", "basin": "washbasin", "wc": "toilet", "bath": "bathtub",
+    "flowers": "vase", "trashcan": "bin", "mug": "dishes", "cup": "dishes", "plate": "dishes",
+}  # fmt: skip
 # The kinds that are taken, and how long the longest side of one may be, in metres; others are scaled to fit.
 SIZES = {
     "sofa": (1.3, 2.3), "armchair": (0.65, 1.05), "chair": (0.75, 1.05), "office chair": (0.85, 1.2),
@@ -59,26 +41,17 @@ SIZES = {
     "toy": (0.1, 0.35), "piano": (1.3, 1.6),
 }  # fmt: skip
 
-FLAT_TOPPED = (
-    "dining table",
-    "coffee table",
-    "side table",
-    "console table",
-    "desk",
-    "nightstand",
-    "sideboard",
-    "tv stand",
-)
+FLAT_TOPPED = {kind for kind in SIZES if kind.endswith("table")} | {"desk", "nightstand", "sideboard", "tv stand"}
 
 
-def load_models(folder: str | PathLike[str] | None) -> dict[str, list[Callable[[], Model]]]:
+def load_models(folder: str | PathLike[str] | None) -> dict[str, list[Callable[[], Item]]]:
     """Makers of models by kind. A file's kind is taken from `kinds.txt` in the folder or from the file's name."""
     if folder is None:
         return {}
     root = Path(folder)
     files = _files(root, (".obj", ".glb", ".gltf"), "models (OBJ, GLB)")
     table = _table(root)
-    models: dict[str, list[Callable[[], Model]]] = {}
+    models: dict[str, list[Callable[[], Item]]] = {}
     for file in files:
         kind = table.get(file.name) or kind_of(file.stem)
         if kind:
@@ -138,21 +111,21 @@ def _table(root: Path) -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _load(file: Path, kind: str) -> Model:
+def _load(file: Path, kind: str) -> Item:
     """A model stood upright on the floor, its longest side brought to a length that its kind can have."""
-    loaded = Model(kind, load_parts(file, up="y"), []).centred()
+    loaded = Item(kind, load_parts(file, up="y"), []).centred()
     longest = float(loaded.size().max())
     scale = float(np.clip(longest, *SIZES[kind])) / longest
     # In y-up files the front looks along z, which the turn to z-up has sent backwards.
     parts = [part.moved(np.diag([-scale, -scale, scale, 1.0])) for part in loaded.parts]
     width, depth, height = (float(v) for v in scale * loaded.size())
-    model = Model(kind, parts, [])
+    model = Item(kind, parts, [])
     if kind in FLAT_TOPPED and _level_area(model, height) > 0.5 * width * depth:
         model.shelves.append(Shelf(-0.4 * width, -0.4 * depth, 0.4 * width, 0.4 * depth, height))
     return model
 
 
-def _level_area(model: Model, height: float) -> float:
+def _level_area(model: Item, height: float) -> float:
     """Square metres of surface that face up at a height: a desk with a hutch has its top elsewhere."""
     total = 0.0
     for part in model.parts:

@@ -22,8 +22,8 @@ def any_hue(rng: np.random.Generator) -> float:
     if pick < 0.5:
         return float(rng.normal(0.085, 0.035) % 1)
     if pick < 0.9:
-        return float(rng.uniform(0.22, 0.65))
-    return float(rng.random())
+        return rng.uniform(0.22, 0.65)
+    return rng.random()
 
 
 def shaded(colour: Colour, factor: float) -> Colour:

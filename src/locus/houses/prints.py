@@ -13,6 +13,11 @@ def _palette(rng: np.random.Generator, count: int) -> list[Colour]:
     return [hsv(hue + rng.normal(0, spread), rng.uniform(0.1, 0.85), rng.uniform(0.15, 0.95)) for _ in range(count)]
 
 
+def _ink(colour: Colour) -> tuple[float, ...]:
+    """A colour to draw with on a canvas of bytes."""
+    return tuple(255 * c for c in colour)
+
+
 def art(rng: np.random.Generator) -> Material:
     """A picture for the wall: landscape, abstract, portrait-like, geometric, line drawing or photograph-like."""
     size = 256
@@ -50,8 +55,8 @@ def art(rng: np.random.Generator) -> Material:
             ends = rng.integers(0, size, (3, 2))
             bend = np.linspace(0, 1, 20)[:, None]
             curve = (1 - bend) ** 2 * ends[0] + 2 * bend * (1 - bend) * ends[1] + bend**2 * ends[2]
-            colour = tuple(float(255 * c) for c in colours[rng.integers(6)])
-            cv2.polylines(canvas, [curve.astype(np.int32)], False, colour, int(rng.integers(1, 12)), cv2.LINE_AA)
+            ink, thick = _ink(colours[rng.integers(6)]), int(rng.integers(1, 12))
+            cv2.polylines(canvas, [curve.astype(np.int32)], False, ink, thick, cv2.LINE_AA)
         picture = canvas.astype(np.float32) / 255
     elif style == "still":
         picture = mix(colours[0], shaded(colours[0], 0.6), y) * (1 + 0.06 * noise(rng, size, 1.2))[..., None]
@@ -65,22 +70,13 @@ def art(rng: np.random.Generator) -> Material:
         canvas = np.full((size, size, 3), 238, np.uint8)
         for _ in range(int(rng.integers(3, 6))):
             foot, tip = (int(rng.integers(100, 156)), 240), (int(rng.integers(40, 216)), int(rng.integers(20, 90)))
-            green = tuple(float(255 * c) for c in hsv(rng.uniform(0.2, 0.45), 0.5, rng.uniform(0.25, 0.6)))
+            green = _ink(hsv(rng.uniform(0.2, 0.45), 0.5, rng.uniform(0.25, 0.6)))
             cv2.line(canvas, foot, tip, green, 2, cv2.LINE_AA)
             for share in np.linspace(0.25, 1, 7):
                 at = (int(foot[0] + share * (tip[0] - foot[0])), int(foot[1] + share * (tip[1] - foot[1])))
                 for turn in (30, 150):
-                    cv2.ellipse(
-                        canvas,
-                        at,
-                        (int(rng.integers(10, 24)), 6),
-                        turn + float(rng.normal(0, 15)),
-                        0,
-                        360,
-                        green,
-                        -1,
-                        cv2.LINE_AA,
-                    )
+                    axes, angle = (int(rng.integers(10, 24)), 6), turn + rng.normal(0, 15)
+                    cv2.ellipse(canvas, at, axes, angle, 0, 360, green, -1, cv2.LINE_AA)
         picture = canvas.astype(np.float32) / 255
     return Material(stored(np.asarray(picture, np.float32)), roughness=float(rng.choice([0.9, 0.3])))
 
@@ -133,15 +129,8 @@ def clock_face(rng: np.random.Generator) -> Material:
     canvas = np.full((128, 128, 3), paper, np.uint8)
     for hour in range(12):
         way = np.array([np.sin(hour * np.pi / 6), -np.cos(hour * np.pi / 6)])
-        inner = 44 if hour % 3 == 0 else 50
-        cv2.line(
-            canvas,
-            tuple((64 + inner * way).astype(int).tolist()),
-            tuple((64 + 57 * way).astype(int).tolist()),
-            ink,
-            3,
-            cv2.LINE_AA,
-        )
+        inner, outer = ((64 + radius * way).astype(int).tolist() for radius in (44 if hour % 3 == 0 else 50, 57))
+        cv2.line(canvas, inner, outer, ink, 3, cv2.LINE_AA)
     for length, thick in ((28, 5), (44, 3)):
         turn = rng.uniform(0, 2 * np.pi)
         tip = (int(64 + length * np.sin(turn)), int(64 - length * np.cos(turn)))
@@ -153,9 +142,8 @@ def keyboard(rng: np.random.Generator) -> Material:
     x, y = grid(128)
     key = (np.abs(x * 15 % 1 - 0.5) < 0.38) & (np.abs(y * 5 % 1 - 0.5) < 0.36)
     dark = rng.random() < 0.6
-    return Material(
-        stored(mix((0.1, 0.1, 0.1), (0.28, 0.28, 0.29) if dark else (0.9, 0.9, 0.9), key * 1.0)), roughness=0.5
-    )
+    cap = (0.28, 0.28, 0.29) if dark else (0.9, 0.9, 0.9)
+    return Material(stored(mix((0.1, 0.1, 0.1), cap, key * 1.0)), roughness=0.5)
 
 
 def hob_plate(rng: np.random.Generator) -> Material:
@@ -210,8 +198,8 @@ def _ridges(rng: np.random.Generator, canvas: np.ndarray, horizon: int) -> None:
 def _house_outside(rng: np.random.Generator, canvas: np.ndarray, horizon: int, lit: bool) -> None:
     left, wide, high = int(rng.integers(0, 980)), int(rng.integers(25, 60)), int(rng.integers(14, 42))
     foot, roof = horizon + int(rng.integers(0, 8)), int(rng.integers(5, 14))
-    wall = tuple(float(255 * c) for c in hsv(rng.uniform(0, 0.12), rng.uniform(0.05, 0.35), rng.uniform(0.55, 0.92)))
-    tile = tuple(float(255 * c) for c in hsv(rng.uniform(0, 0.06), rng.uniform(0.1, 0.6), rng.uniform(0.25, 0.55)))
+    wall = _ink(hsv(rng.uniform(0, 0.12), rng.uniform(0.05, 0.35), rng.uniform(0.55, 0.92)))
+    tile = _ink(hsv(rng.uniform(0, 0.06), rng.uniform(0.1, 0.6), rng.uniform(0.25, 0.55)))
     cv2.rectangle(canvas, (left, foot - high), (left + wide, foot), wall, -1)
     gable = np.array([[left - 3, foot - high], [left + wide // 2, foot - high - roof], [left + wide + 3, foot - high]])
     cv2.fillPoly(canvas, [gable.astype(np.int32)], tile)
@@ -223,10 +211,10 @@ def _house_outside(rng: np.random.Generator, canvas: np.ndarray, horizon: int, l
 
 def _trees(rng: np.random.Generator, canvas: np.ndarray, horizon: int) -> None:
     for _ in range(int(rng.integers(25, 90))):
-        x, size = int(rng.integers(0, 1024)), float(rng.uniform(7, 24))
+        x, size = int(rng.integers(0, 1024)), rng.uniform(7, 24)
         green = hsv(rng.uniform(0.18, 0.34), rng.uniform(0.25, 0.5), rng.uniform(0.22, 0.45))
         cv2.line(canvas, (x, horizon + 8), (x, int(horizon - size)), (70.0, 55.0, 45.0), 2)
         for _ in range(14):
             at = (int(x + rng.normal(0, size * 0.4)), int(horizon - size * 1.1 + rng.normal(0, size * 0.4)))
-            shade = tuple(float(255 * c) for c in shaded(green, float(rng.uniform(0.7, 1.3))))
-            cv2.circle(canvas, at, int(size * rng.uniform(0.2, 0.45)), shade, -1, cv2.LINE_AA)
+            shade, radius = _ink(shaded(green, rng.uniform(0.7, 1.3))), int(size * rng.uniform(0.2, 0.45))
+            cv2.circle(canvas, at, radius, shade, -1, cv2.LINE_AA)

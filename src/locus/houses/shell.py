@@ -6,11 +6,12 @@ from itertools import pairwise
 import numpy as np
 
 from locus.houses import finishes, solids
-from locus.houses.layout import INNER_WALL, OUTER_WALL, Hole, Passage, Plan, Room, Side
+from locus.houses.floor_plan import INNER_WALL, OUTER_WALL, FloorPlan, Hole, Passage, Room, RoomSide
+from locus.houses.motions import moved
 from locus.houses.patterns import near
 from locus.houses.style import Style
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 FLOOR_STEP = 0.09
 WALL_STEP = 0.14
@@ -62,7 +63,7 @@ def room_finish(rng: np.random.Generator, room: Room, style: Style) -> Finish:
             walls[accent] = finishes.plaster(rng, style.accent(rng))
         if choice < 0.2:
             walls = [walls[accent]] * 4
-    tiled = 0.0 if not wet else (9.0 if rng.random() < 0.4 else float(rng.uniform(1.2, 2.0)))
+    tiled = 0.0 if not wet else (9.0 if rng.random() < 0.4 else rng.uniform(1.2, 2.0))
     return Finish(
         floor=floor,
         ceiling=finishes.plaster(rng, near(rng, (0.94, 0.93, 0.91), 0.02)),
@@ -73,17 +74,17 @@ def room_finish(rng: np.random.Generator, room: Room, style: Style) -> Finish:
     )
 
 
-def floor_parts(room: Room, finish: Finish) -> list[Part]:
+def floor_parts(room: Room, finish: Finish) -> list[Surface]:
     x0, y0, x1, y1 = room.inner
     return [solids.panel((x0, y0, 0), (x1 - x0, 0, 0), (0, y1 - y0, 0), finish.floor, step=FLOOR_STEP)]
 
 
-def ceiling_parts(room: Room, finish: Finish, height: float) -> list[Part]:
+def ceiling_parts(room: Room, finish: Finish, height: float) -> list[Surface]:
     x0, y0, x1, y1 = room.inner
     return [solids.panel((x0, y0, height), (0, y1 - y0, 0), (x1 - x0, 0, 0), finish.ceiling, step=2 * WALL_STEP)]
 
 
-def wall_parts(room: Room, finish: Finish, height: float) -> list[Part]:
+def wall_parts(room: Room, finish: Finish, height: float) -> list[Surface]:
     parts = []
     for side, material in zip(room.sides, finish.walls, strict=True):
         line = min(finish.tiled_up_to, height)
@@ -95,7 +96,7 @@ def wall_parts(room: Room, finish: Finish, height: float) -> list[Part]:
     return parts
 
 
-def _with_holes(side: Side, material: Material, bottom: float, top: float) -> list[Part]:
+def _with_holes(side: RoomSide, material: Material, bottom: float, top: float) -> list[Surface]:
     """The rectangle of a wall between two heights, cut along the edges of its holes."""
     across = sorted({0.0, side.length, *(s for hole in side.holes for s in (hole.s0, hole.s1))})
     upward = sorted({bottom, top, *(z for hole in side.holes for z in (hole.z0, hole.z1) if bottom < z < top)})
@@ -111,7 +112,7 @@ def _with_holes(side: Side, material: Material, bottom: float, top: float) -> li
     return parts
 
 
-def _skirting(side: Side, material: Material, tiled: bool) -> list[Part]:
+def _skirting(side: RoomSide, material: Material, tiled: bool) -> list[Surface]:
     if tiled:
         return []
     cuts = sorted((hole.s0 - FRAME, hole.s1 + FRAME) for hole in side.holes if hole.z0 < 0.1)
@@ -124,8 +125,8 @@ def _skirting(side: Side, material: Material, tiled: bool) -> list[Part]:
 
 
 def _along(
-    side: Side, s0: float, s1: float, z0: float, z1: float, near_wall: float, far: float, material: Material
-) -> Part:
+    side: RoomSide, s0: float, s1: float, z0: float, z1: float, near_wall: float, far: float, material: Material
+) -> Surface:
     """A board along a side: from s0 to s1, z0 to z1, and between two distances from the wall (negative: inside it)."""
     x, y = side.at((s0 + s1) / 2, (near_wall + far) / 2)
     long, deep = s1 - s0, far - near_wall
@@ -133,38 +134,33 @@ def _along(
     return solids.box(size, (x, y, (z0 + z1) / 2), material, bevel=0.004)
 
 
-def _lining(side: Side, hole: Hole, depth: float, material: Material, threshold: Material | None) -> list[Part]:
+def _lining(side: RoomSide, hole: Hole, depth: float, material: Material, threshold: Material | None) -> list[Surface]:
     """The inner faces of a hole, from the wall's face to `depth` behind it."""
     right, normal = np.array([*side.right, 0.0]), np.array([*side.normal, 0.0])
     left_foot = np.array([*side.at(hole.s0), hole.z0])
     right_foot = np.array([*side.at(hole.s1), hole.z0])
     up, back, wide = np.array([0, 0, hole.z1 - hole.z0]), -depth * normal, (hole.s1 - hole.s0) * right
-    lift = np.array([0, 0, hole.z1 - hole.z0])
 
-    def piece(corner: np.ndarray, a: np.ndarray, b: np.ndarray, what: Material) -> Part:
+    def piece(corner: np.ndarray, a: np.ndarray, b: np.ndarray, what: Material) -> Surface:
         return solids.panel(tuple(corner), tuple(a), tuple(b), what, step=WALL_STEP)
 
     parts = [
         piece(left_foot, back, up, material),
         piece(right_foot + back, -back, up, material),
-        piece(left_foot + lift, back, wide, material),
+        piece(left_foot + up, back, wide, material),
     ]
     if threshold is not None:
         parts.append(piece(left_foot, wide, back, threshold))
     return parts
 
 
-def door_parts(passage: Passage, plan: Plan, style: Style, threshold: Material) -> list[Part]:
+def door_parts(passage: Passage, plan: FloorPlan, style: Style) -> list[Surface]:
     """Lining, boards around the hole on both faces."""
-    parts = []
-    for k in range(2):
-        side = plan.rooms[passage.rooms[k]].sides[passage.sides[k]]
-        middle = side.along(*passage.centre)
-        s0, s1 = middle - passage.width / 2, middle + passage.width / 2
-        if k == 0:
-            hole = Hole(passage.kind, s0, s1, 0.0, passage.height)
-            parts += _lining(side, hole, INNER_WALL, style.trim, threshold)
-        top = passage.height
+    first, second = (plan.rooms[room].sides[side] for room, side in zip(passage.rooms, passage.sides, strict=True))
+    parts = _lining(first, passage.hole(first), INNER_WALL, style.trim, style.floor)
+    for side in (first, second):
+        hole = passage.hole(side)
+        s0, s1, top = hole.s0, hole.s1, hole.z1
         parts.append(_along(side, s0 - FRAME, s0 + SUNK, 0, top + FRAME, -SUNK, 0.018, style.trim))
         parts.append(_along(side, s1 - SUNK, s1 + FRAME, 0, top + FRAME, -SUNK, 0.018, style.trim))
         parts.append(_along(side, s0 + SUNK, s1 - SUNK, top - SUNK, top + FRAME, -SUNK, 0.0175, style.trim))
@@ -172,23 +168,20 @@ def door_parts(passage: Passage, plan: Plan, style: Style, threshold: Material) 
 
 
 def leaf_parts(
-    side: Side, hinge: float, way: int, width: float, height: float, angle: float, style: Style
-) -> list[Part]:
+    side: RoomSide, hinge: float, way: int, size: tuple[float, float], angle: float, style: Style
+) -> list[Surface]:
     """A door leaf that stands open in the room: hinged at `hinge` along the side, its closed position reaching in
     direction `way` (+1: right), opened by `angle`."""
-    thick = 0.04
+    (width, height), thick = size, 0.04
     parts = [solids.box((width, thick, height), (width / 2, 0, height / 2), style.door, bevel=0.003)]
     for face in (-1, 1):
         for low, high in style.door_panels:
-            size = (width - 0.24, 0.008, (high - low) * height)
-            parts.append(
-                solids.box(size, (width / 2, face * (thick / 2 + 0.002), (low + high) / 2 * height), style.door)
-            )
+            centre = (width / 2, face * (thick / 2 + 0.002), (low + high) / 2 * height)
+            parts.append(solids.box((width - 0.24, 0.008, (high - low) * height), centre, style.door))
         lever = (width - 0.12, face * (thick / 2 + 0.045), 1.02)
         parts.append(solids.box((0.12, 0.016, 0.02), lever, style.metal))
-        parts.append(
-            solids.rod((width - 0.065, face * 0.02, 1.02), (width - 0.065, face * 0.065, 1.02), 0.01, style.metal)
-        )
+        x = width - 0.065
+        parts.append(solids.rod((x, face * 0.02, 1.02), (x, face * 0.065, 1.02), 0.01, style.metal))
     # Local x runs along the leaf from its hinge. Closed it lies along `way`, open it points into the room.
     along, inward = np.array(side.right) * way, np.array(side.normal)
     x_axis = np.cos(angle) * along + np.sin(angle) * inward
@@ -197,29 +190,23 @@ def leaf_parts(
     matrix[:2, 1] = (-x_axis[1], x_axis[0])
     foot = np.array(side.at(hinge, 0.03)) + 0.022 * along
     matrix[:3, 3] = (*foot, 0.008)
-    return [part.moved(matrix) for part in parts]
+    return moved(parts, matrix)
 
 
-def window_parts(side: Side, hole: Hole, style: Style, columns: int, rows: int) -> list[Part]:
+def window_parts(side: RoomSide, hole: Hole, style: Style, columns: int, rows: int) -> list[Surface]:
     """Lining, frame with glazing bars, and a sill board inside."""
-    sill = hole.z0 > 0.3
     parts = _lining(side, hole, OUTER_WALL, style.trim, style.trim)
-    back, front = -0.19, -0.13
     s0, s1, z0, z1 = hole.s0, hole.s1, hole.z0, hole.z1
-    parts.append(_along(side, s0, s0 + FRAME, z0, z1, back, front, style.window_frame))
-    parts.append(_along(side, s1 - FRAME, s1, z0, z1, back, front, style.window_frame))
-    parts.append(_along(side, s0 + FRAME, s1 - FRAME, z0, z0 + FRAME, back, front, style.window_frame))
-    parts.append(_along(side, s0 + FRAME, s1 - FRAME, z1 - FRAME, z1, back, front, style.window_frame))
-    for k in range(1, columns):
-        s = s0 + (s1 - s0) * k / columns
-        parts.append(
-            _along(side, s - 0.025, s + 0.025, z0 + FRAME, z1 - FRAME, back + 0.01, front - 0.01, style.window_frame)
-        )
-    for k in range(1, rows):
-        z = z0 + (z1 - z0) * k / rows
-        parts.append(
-            _along(side, s0 + FRAME, s1 - FRAME, z - 0.02, z + 0.02, back + 0.012, front - 0.012, style.window_frame)
-        )
-    if sill:
+    left, right, low, high = s0 + FRAME, s1 - FRAME, z0 + FRAME, z1 - FRAME
+    frame = [(s0, left, z0, z1), (right, s1, z0, z1), (left, right, z0, low), (left, right, high, z1)]
+    upright = [s0 + (s1 - s0) * k / columns for k in range(1, columns)]
+    level = [z0 + (z1 - z0) * k / rows for k in range(1, rows)]
+    for boards, inset in (
+        (frame, 0.0),
+        ([(s - 0.025, s + 0.025, low, high) for s in upright], 0.01),
+        ([(left, right, z - 0.02, z + 0.02) for z in level], 0.012),
+    ):
+        parts += [_along(side, *board, -0.19 + inset, -0.13 - inset, style.window_frame) for board in boards]
+    if z0 > 0.3:
         parts.append(_along(side, s0 - 0.06, s1 + 0.06, z0 - 0.035, z0, -0.12, 0.07, style.sill))
     return parts

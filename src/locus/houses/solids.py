@@ -1,4 +1,4 @@
-"""The solids that furniture is made of. Each returns a `Part` with outward normals and texture coordinates in metres
+"""The solids that furniture is made of. Each returns a `Surface` with outward normals and texture coordinates in metres
 (from 0 to 1 where a function says fitted)."""
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from jaxtyping import Float, Float32
 
 from locus.houses.patterns import Colour
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 Vector = tuple[float | int, float | int, float | int]
 
@@ -26,6 +26,11 @@ def linear(colour: Colour | None, count: int) -> Float32[np.ndarray, "v 3"] | No
     return None if colour is None else np.tile(np.array(colour, np.float32) ** np.float32(2.2), (count, 1))
 
 
+def corners(x: float, y: float) -> list[tuple[float, float]]:
+    """The corners of a rectangle around the origin, from half of its sides."""
+    return [(a, b) for a in (-x, x) for b in (-y, y)]
+
+
 SMALL = 0.15
 """A box no longer than this has sharp edges: nobody would see that they are round."""
 
@@ -38,7 +43,7 @@ def box(
     step: float = 0.35,
     tint: Colour | None = None,
     bulge: float = 0.0,
-) -> Part:
+) -> Surface:
     """A box with rounded edges, divided finely enough to carry light. `bulge` swells its faces, as in a cushion.
     The grain of its material runs along its longest side."""
     half = np.array(size, float) / 2
@@ -60,7 +65,7 @@ def box(
     # Boards of one piece of furniture must not all show the same knot.
     x, y, z = centre
     uvs += (1.7 * x + 0.9 * z, 1.7 * y + 2.3 * z)
-    return Part(
+    return Surface(
         (local + np.array(centre)).astype(np.float32),
         normals.astype(np.float32),
         uvs.astype(np.float32),
@@ -130,7 +135,9 @@ def _box_form(nx: int, ny: int, nz: int, bevelled: bool) -> _BoxForm:
     )
 
 
-def cushion(size: Vector, centre: Vector, material: Material, tint: Colour | None = None, bulge: float = 0.35) -> Part:
+def cushion(
+    size: Vector, centre: Vector, material: Material, tint: Colour | None = None, bulge: float = 0.35
+) -> Surface:
     """A soft box."""
     return box(size, centre, material, bevel=min(size) * 0.42, step=max(min(size), 0.1) * 0.6, tint=tint, bulge=bulge)
 
@@ -142,41 +149,33 @@ def lathe(
     segments: int = 20,
     tint: Colour | None = None,
     smooth: bool = True,
-) -> Part:
+) -> Surface:
     """A profile of (radius, height), from the bottom up along the outside, turned around the vertical axis."""
-    pieces = (
-        [np.array(profile, float)] if smooth else [np.array(profile[i : i + 2], float) for i in range(len(profile) - 1)]
-    )
     angle = np.linspace(0, 2 * np.pi, segments + 1)
+    cosine, sine = np.cos(angle)[None], np.sin(angle)[None]
+
+    def turned(line: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "m 3"]:
+        rings = [line[:, :1] * cosine, line[:, :1] * sine, np.repeat(line[:, 1:], len(angle), 1)]
+        return np.stack(rings, -1).reshape(-1, 3)
+
     vertices, normals, uvs, faces, start = [], [], [], [], 0
     along = 0.0
-    for piece in pieces:
+    points = np.array(profile, float)
+    for piece in [points] if smooth else [points[i : i + 2] for i in range(len(points) - 1)]:
         tangent = np.gradient(piece, axis=0)
         outward = np.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
         outward /= np.maximum(np.linalg.norm(outward, axis=1, keepdims=True), 1e-9)
         arc = along + np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(piece, axis=0), axis=1))])
         along = float(arc[-1])
-        cosine, sine = np.cos(angle)[None], np.sin(angle)[None]
-        vertices.append(
-            np.stack([piece[:, :1] * cosine, piece[:, :1] * sine, np.repeat(piece[:, 1:], len(angle), 1)], -1).reshape(
-                -1, 3
-            )
-        )
-        normals.append(
-            np.stack(
-                [outward[:, :1] * cosine, outward[:, :1] * sine, np.repeat(outward[:, 1:], len(angle), 1)], -1
-            ).reshape(-1, 3)
-        )
+        vertices.append(turned(piece))
+        normals.append(turned(outward))
         reach = max(float(piece[:, 0].max()), 0.01)
-        uvs.append(
-            np.stack([np.tile(angle * reach, (len(piece), 1)), np.repeat(arc[:, None], len(angle), 1)], -1).reshape(
-                -1, 2
-            )
-        )
+        around, up = np.tile(angle * reach, (len(piece), 1)), np.repeat(arc[:, None], len(angle), 1)
+        uvs.append(np.stack([around, up], -1).reshape(-1, 2))
         faces.append(_faces_of_grid(len(piece), len(angle)) + start)
         start += len(piece) * len(angle)
     position = np.concatenate(vertices) + np.array(centre)
-    return Part(
+    return Surface(
         position.astype(np.float32),
         np.concatenate(normals).astype(np.float32),
         np.concatenate(uvs).astype(np.float32),
@@ -194,14 +193,14 @@ def cylinder(
     segments: int = 20,
     tint: Colour | None = None,
     top_radius: float | None = None,
-) -> Part:
+) -> Surface:
     """A closed cylinder or cone standing on `foot`."""
     top = radius if top_radius is None else top_radius
     profile = [(0.0, 0.0), (radius, 0.0), (top, height), (0.0, height)]
     return lathe(profile, material, foot, segments, tint, smooth=False)
 
 
-def ball(radius: float, centre: Vector, material: Material, tint: Colour | None = None, squash: float = 1.0) -> Part:
+def ball(radius: float, centre: Vector, material: Material, tint: Colour | None = None, squash: float = 1.0) -> Surface:
     turn = np.linspace(-np.pi / 2, np.pi / 2, 11)
     profile = [(float(radius * np.cos(t)), float(radius * squash * np.sin(t))) for t in turn]
     return lathe(profile, material, centre, 16, tint)
@@ -209,7 +208,7 @@ def ball(radius: float, centre: Vector, material: Material, tint: Colour | None 
 
 def tube(
     path: Float[np.ndarray, "n 3"], radius: float, material: Material, segments: int = 8, tint: Colour | None = None
-) -> Part:
+) -> Surface:
     """A round bar along a path."""
     tangent = np.gradient(path, axis=0)
     tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
@@ -222,7 +221,7 @@ def tube(
     vertices = (path[:, None] + radius * outward).reshape(-1, 3)
     arc = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
     uvs = np.stack([np.repeat(arc[:, None], len(angle), 1), np.tile(angle * radius, (len(path), 1))], -1).reshape(-1, 2)
-    return Part(
+    return Surface(
         vertices.astype(np.float32),
         outward.reshape(-1, 3).astype(np.float32),
         uvs.astype(np.float32),
@@ -232,11 +231,11 @@ def tube(
     )
 
 
-def rod(start: Vector, end: Vector, radius: float, material: Material) -> Part:
+def rod(start: Vector, end: Vector, radius: float, material: Material) -> Surface:
     return tube(np.linspace(start, end, 3), radius, material)
 
 
-def sheet(points: Float[np.ndarray, "r c 3"], material: Material, fitted: bool = False) -> Part:
+def sheet(points: Float[np.ndarray, "r c 3"], material: Material, fitted: bool = False) -> Surface:
     """A surface through a grid of points: columns go right and rows go up when seen from its front."""
     rows, columns = points.shape[:2]
     right, up = np.gradient(points, axis=1), np.gradient(points, axis=0)
@@ -249,7 +248,7 @@ def sheet(points: Float[np.ndarray, "r c 3"], material: Material, fitted: bool =
         upward = np.linalg.norm(np.diff(points, axis=0), axis=-1)
         u = np.concatenate([np.zeros((rows, 1)), np.cumsum(across, axis=1)], axis=1)
         v = np.concatenate([np.zeros((1, columns)), np.cumsum(upward, axis=0)], axis=0)
-    return Part(
+    return Surface(
         points.reshape(-1, 3).astype(np.float32),
         normal.reshape(-1, 3).astype(np.float32),
         np.stack([u, v], -1).reshape(-1, 2).astype(np.float32),
@@ -260,7 +259,7 @@ def sheet(points: Float[np.ndarray, "r c 3"], material: Material, fitted: bool =
 
 def panel(
     corner: Vector, right: Vector, up: Vector, material: Material, fitted: bool = False, step: float = 0.3
-) -> Part:
+) -> Surface:
     """A flat rectangle from its lower left corner; its front is where `right` × `up` points."""
     columns = max(1, int(np.ceil(np.linalg.norm(right) / step))) + 1
     rows = max(1, int(np.ceil(np.linalg.norm(up) / step))) + 1

@@ -32,11 +32,8 @@ class Style:
         return hsv(self.hue + rng.normal(0, 0.08), rng.uniform(0.03, 0.2), rng.uniform(0.72, 0.92))
 
     def accent(self, rng: np.random.Generator) -> Colour:
-        return hsv(
-            self.hue + rng.normal(0, 0.05) if rng.random() < 0.5 else any_hue(rng),
-            rng.uniform(0.15, 0.65),
-            rng.uniform(0.3, 0.8),
-        )
+        hue = self.hue + rng.normal(0, 0.05) if rng.random() < 0.5 else any_hue(rng)
+        return hsv(hue, rng.uniform(0.15, 0.65), rng.uniform(0.3, 0.8))
 
     def wood(self, rng: np.random.Generator) -> Material:
         return self.woods[rng.integers(len(self.woods))]

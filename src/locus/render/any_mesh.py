@@ -13,10 +13,10 @@ from locus.geometry import Camera
 from locus.render.baking import Baked
 from locus.render.cameras import Eyes, Ground, panorama, walk
 from locus.render.lights import Lights, Outside
+from locus.render.lit_mesh import LitMesh
 from locus.render.mesh_file import WHITE, load_parts
-from locus.render.parts import Mesh, Thing, join
 from locus.render.shoot import Shoot
-from locus.render.stage import Stage
+from locus.render.surfaces import Mesh, Thing, join
 from locus.scenes.rays import Tracer
 from locus.scenes.scene import Scene
 
@@ -69,7 +69,7 @@ def shoot_mesh(
     sun = np.array([0, 0, 1], np.float32)
     lights = Lights(Outside(black, sun, np.zeros(3, np.float32)))
     bare = all(part.material is WHITE and part.tint is None for part in parts)
-    stage = Stage(mesh, lights, lambda tracer, albedo: _as_it_is(mesh, bare))
+    stage = LitMesh(mesh, lights, lambda tracer, albedo: _as_it_is(mesh, bare))
     width, height = size
     focal = width / 2 / np.tan(np.radians(80) / 2)
     camera = Camera(width, height, float(focal), float(focal), width / 2, height / 2)

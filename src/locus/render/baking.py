@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, Int32
 from scipy.sparse import csr_matrix, diags
 
 from locus.render.lights import Lights, Window, basis, disc
-from locus.render.parts import Mesh
+from locus.render.surfaces import Mesh
 from locus.scenes.rays import Tracer
 
 GATHER_RAYS = 24
@@ -250,10 +250,7 @@ def _from_sun(points: _Points, tracer: Tracer, lights: Lights) -> Float32[np.nda
 
 
 def sun_share(
-    positions: Float32[np.ndarray, "n 3"],
-    cosine: Float32[np.ndarray, " n"],
-    tracer: Tracer,
-    lights: Lights,
+    positions: Float32[np.ndarray, "n 3"], cosine: Float32[np.ndarray, " n"], tracer: Tracer, lights: Lights
 ) -> Float32[np.ndarray, " n"]:
     """The share of the sun's disc seen from each position with a positive cosine. The same points of the disc for
     every position: a penumbra in a few steps looks better than a noisy one."""

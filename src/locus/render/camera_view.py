@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Float32, Int32
 from locus.geometry import Camera
 from locus.render.baking import LIFT
 from locus.render.lights import basis
-from locus.render.stage import Samples, Stage
+from locus.render.lit_mesh import LitMesh, Samples
 
 # Offsets from a pixel's centre at which an edge pixel is sampled again: an even spread with the centre itself.
 EDGE_OFFSETS = ((-0.36, -0.2), (0.36, -0.2), (0.0, 0.42))
@@ -18,7 +18,7 @@ OCCLUSION_REACHES = (0.1, 0.35, 0.18, 0.25)
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class RenderedView:
     """What a perfect camera sees."""
 
     radiance: Float32[np.ndarray, "h w 3"]
@@ -28,7 +28,9 @@ class View:
     instance: Int32[np.ndarray, "h w"]
 
 
-def view(stage: Stage, camera: Camera, world_from_camera: Float[np.ndarray, "4 4"], rng: np.random.Generator) -> View:
+def view(
+    stage: LitMesh, camera: Camera, world_from_camera: Float[np.ndarray, "4 4"], rng: np.random.Generator
+) -> RenderedView:
     """Look at the stage from a pose (OpenCV axes)."""
     pixels = camera.pixel_grid().reshape(-1, 2)
     origin = world_from_camera[:3, 3].astype(np.float32)
@@ -51,7 +53,9 @@ def view(stage: Stage, camera: Camera, world_from_camera: Float[np.ndarray, "4 4
         # A very bright sample must not outshine the rest of its pixel, or edges of windows stay jagged.
         extra = np.minimum(more.radiance - more.ambient * shade, 8.0).reshape(len(EDGE_OFFSETS), -1, 3)
         radiance[edge] = (np.minimum(radiance[edge], 8.0) + extra.sum(axis=0)) / (len(EDGE_OFFSETS) + 1)
-    return View(radiance.reshape(*shape, 3), depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape))
+    return RenderedView(
+        radiance.reshape(*shape, 3), depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape)
+    )
 
 
 def rays(
@@ -67,7 +71,7 @@ def rays(
 
 
 def _labels(
-    stage: Stage, samples: Samples, length: Float32[np.ndarray, " n"]
+    stage: LitMesh, samples: Samples, length: Float32[np.ndarray, " n"]
 ) -> tuple[Float32[np.ndarray, " n"], Int32[np.ndarray, " n"], Int32[np.ndarray, " n"]]:
     face = samples.hits.face
     hit = face >= 0
@@ -83,7 +87,7 @@ def _labels(
 
 
 def _openness(
-    stage: Stage,
+    stage: LitMesh,
     samples: Samples,
     origins: Float32[np.ndarray, "n 3"],
     directions: Float32[np.ndarray, "n 3"],
@@ -135,10 +139,7 @@ def _smoothed(
 
 
 def _edges(
-    samples: Samples,
-    depth: Float32[np.ndarray, " n"],
-    instance: Int32[np.ndarray, " n"],
-    shape: tuple[int, int],
+    samples: Samples, depth: Float32[np.ndarray, " n"], instance: Int32[np.ndarray, " n"], shape: tuple[int, int]
 ) -> Bool[np.ndarray, " n"]:
     """Pixels next to another thing, another depth or a crease."""
     label = instance.reshape(shape)

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 from locus.errors import LocusError
 from locus.geometry import Camera
 from locus.render.camera_view import rays
-from locus.render.parts import Mesh
+from locus.render.surfaces import Mesh
 from locus.scenes.rays import Tracer
 
 HEADINGS = 6

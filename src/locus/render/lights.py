@@ -1,6 +1,6 @@
 """Where light comes from: the sky and the sun outside, windows that let it in, lamps."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float, Float32
@@ -30,6 +30,10 @@ class Lamp:
     radius: float
     power: tuple[float, float, float]
     """Radiance that it adds, over π, on a surface facing it one metre away."""
+
+    def moved(self, matrix: Float[np.ndarray, "4 4"]) -> "Lamp":
+        x, y, z, _ = (matrix @ np.array([*self.position, 1.0])).tolist()
+        return replace(self, position=(x, y, z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +87,4 @@ def basis(normals: Float32[np.ndarray, "n 3"]) -> tuple[Float32[np.ndarray, "n 3
     sign = np.where(z >= 0, np.float32(1), np.float32(-1))
     a = -1 / (sign + z)
     b = x * y * a
-    return (
-        np.stack([1 + sign * x * x * a, sign * b, -sign * x], axis=1),
-        np.stack([b, sign + y * y * a, -y], axis=1),
-    )
+    return (np.stack([1 + sign * x * x * a, sign * b, -sign * x], axis=1), np.stack([b, sign + y * y * a, -y], axis=1))

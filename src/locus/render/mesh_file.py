@@ -10,13 +10,13 @@ from trimesh.visual import ColorVisuals, TextureVisuals
 
 from locus.errors import LocusError
 from locus.render.materials import Material
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 LARGEST_TEXTURE = 2048
 WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
 
 
-def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Part]:
+def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Surface]:
     """All surfaces of a mesh file as parts, turned so that z is up."""
     if not file.is_file():
         raise LocusError(f"{file} does not exist or is not a file")
@@ -35,7 +35,7 @@ def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Pa
     return parts
 
 
-def _part(mesh: trimesh.Trimesh) -> Part:
+def _part(mesh: trimesh.Trimesh) -> Surface:
     visual = mesh.visual
     uvs = np.zeros((len(mesh.vertices), 2), np.float32)
     tint, material = None, WHITE
@@ -56,7 +56,7 @@ def _part(mesh: trimesh.Trimesh) -> Part:
     normals = np.nan_to_num(np.asarray(mesh.vertex_normals, np.float32))
     normals[np.linalg.norm(normals, axis=1) < 1e-6] = (0, 0, 1)
     faces = np.asarray(mesh.faces, np.int32)
-    return Part(np.asarray(mesh.vertices, np.float32), normals, uvs, faces, material, tint)
+    return Surface(np.asarray(mesh.vertices, np.float32), normals, uvs, faces, material, tint)
 
 
 def _linear(colours: np.ndarray) -> np.ndarray:

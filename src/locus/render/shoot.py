@@ -11,8 +11,8 @@ from jaxtyping import Float, Float32, Int32, UInt8
 
 from locus.geometry import Camera
 from locus.render.camera_view import view
+from locus.render.lit_mesh import LitMesh
 from locus.render.sensor import photograph, structured_light
-from locus.render.stage import Stage
 from locus.scenes.scene import Convention, Frame, LabelClass, Scene, Source
 
 CONVENTION = Convention(depth_scale=1.0)
@@ -35,7 +35,7 @@ class Shoot:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: LitMesh,
         camera: Camera,
         poses: Sequence[Float[np.ndarray, "4 4"]],
         seed: int,

@@ -4,11 +4,11 @@ import numpy as np
 
 from locus.houses import finishes, prints
 from locus.houses.furniture.storage import drawers
+from locus.houses.items import Item, Shelf
+from locus.houses.motions import forward, moved, shift
 from locus.houses.patterns import any_hue, hsv
-from locus.houses.solids import box, cylinder, lathe, panel, sheet, tube
+from locus.houses.solids import box, corners, cylinder, lathe, panel, sheet, tube
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
-from locus.render.parts import Part
 
 WORKTOP = 0.9
 DEPTH = 0.6
@@ -26,15 +26,9 @@ class KitchenLook:
         self.black = finishes.plastic(rng, (0.06, 0.06, 0.07))
 
 
-def _shift(parts: list[Part], x: float, y: float = 0.0, z: float = 0.0) -> list[Part]:
-    matrix = np.eye(4)
-    matrix[:3, 3] = (x, y, z)
-    return [part.moved(matrix) for part in parts]
-
-
 def counter(
     rng: np.random.Generator, style: Style, look: KitchenLook, width: float, hole: tuple[float, float] | None
-) -> Model:
+) -> Item:
     """A run of base units under one worktop; `hole` is the span (x0, x1) of a sink let into it."""
     units = max(1, round(width / 0.6))
     plinth, thick = 0.1, 0.035
@@ -42,81 +36,59 @@ def counter(
     for k in range(units):
         x = (k - (units - 1) / 2) * width / units
         rows = int(rng.choice([1, 1, 3, 4]))
-        chest = drawers(
-            rng, style, width / units - 0.002, DEPTH - 0.03, WORKTOP - thick - plinth, rows, 1, look.body, look.front
-        )
-        parts += _shift(chest, x, -0.015, plinth)
-    if hole is None:
-        parts.append(box((width, DEPTH, thick), (0, 0, WORKTOP - thick / 2), look.top, 0.004))
-    else:
+        size = (width / units - 0.002, DEPTH - 0.03, WORKTOP - thick - plinth)
+        parts += moved(drawers(rng, style, size, rows, 1, look.body, look.front), shift(x, -0.015, plinth))
+    boards = [(-width / 2, width / 2, -DEPTH / 2, DEPTH / 2)]
+    if hole is not None:
         x0, x1 = hole
-        back, front = -0.2, 0.2
-        for left, right in ((-width / 2, x0), (x1, width / 2)):
-            if right - left > 0.005:
-                parts.append(
-                    box((right - left, DEPTH, thick), ((left + right) / 2, 0, WORKTOP - thick / 2), look.top, 0.004)
-                )
-        for low, high in ((-DEPTH / 2, back), (front, DEPTH / 2)):
-            parts.append(
-                box(
-                    (x1 - x0, high - low, thick),
-                    ((x0 + x1) / 2, (low + high) / 2, WORKTOP - thick / 2),
-                    look.top,
-                    0.004,
-                )
-            )
+        beside = [(-width / 2, x0, -DEPTH / 2, DEPTH / 2), (x1, width / 2, -DEPTH / 2, DEPTH / 2)]
+        boards = [board for board in beside if board[1] - board[0] > 0.005]
+        boards += [(x0, x1, -DEPTH / 2, -0.2), (x0, x1, 0.2, DEPTH / 2)]
+    for left, right, back, front in boards:
+        centre = ((left + right) / 2, (back + front) / 2, WORKTOP - thick / 2)
+        parts.append(box((right - left, front - back, thick), centre, look.top, 0.004))
     low, high = -width / 2 + 0.03, width / 2 - 0.03
     # Nothing stands over the sink.
     spans = [(low, high)] if hole is None else [(low, hole[0] - 0.03), (hole[1] + 0.03, high)]
     shelves = [Shelf(x0, -DEPTH / 2 + 0.02, x1, DEPTH / 2 - 0.08, WORKTOP, 0.5) for x0, x1 in spans]
-    return Model("kitchen counter", parts, shelves)
+    return Item("kitchen counter", parts, shelves)
 
 
-def sink(rng: np.random.Generator, look: KitchenLook, width: float) -> Model:
+def sink(rng: np.random.Generator, look: KitchenLook, width: float) -> Item:
     """A basin seen into from above, with a tap behind; its rim lies on the worktop, so its origin is there."""
     material = look.steel if rng.random() < 0.7 else finishes.ceramic(rng)
     deep, half_w, half_d, wall = 0.17, width / 2, 0.2, 0.012
-    parts = [
-        box((width, wall, deep), (0, -half_d + wall / 2, -deep / 2), material, 0.002),
-        box((width, wall, deep), (0, half_d - wall / 2, -deep / 2), material, 0.002),
-        box((wall, 0.4 - 2 * wall, deep), (-half_w + wall / 2, 0, -deep / 2), material, 0.002),
-        box((wall, 0.4 - 2 * wall, deep), (half_w - wall / 2, 0, -deep / 2), material, 0.002),
-        box((width - 2 * wall, 0.4 - 2 * wall, wall), (0, 0, -deep + wall / 2), material, 0.002),
-    ]
-    rim = 0.02
-    for size, centre in (
-        ((width + 2 * rim, rim, 0.006), (0.0, -half_d - rim / 2, 0.004)),
-        ((width + 2 * rim, rim, 0.006), (0.0, half_d + rim / 2, 0.004)),
-        ((rim, 0.4, 0.006), (-half_w - rim / 2, 0.0, 0.004)),
-        ((rim, 0.4, 0.006), (half_w + rim / 2, 0.0, 0.004)),
-    ):
-        parts.append(box(size, centre, material, 0.002))
+    rim, inner = 0.02, 0.4 - 2 * wall
+    solids = [((width, wall, deep), (0.0, way * (half_d - wall / 2), -deep / 2)) for way in (-1, 1)]
+    solids += [((wall, inner, deep), (way * (half_w - wall / 2), 0.0, -deep / 2)) for way in (-1, 1)]
+    solids += [((width - 2 * wall, inner, wall), (0.0, 0.0, -deep + wall / 2))]
+    solids += [((width + 2 * rim, rim, 0.006), (0.0, way * (half_d + rim / 2), 0.004)) for way in (-1, 1)]
+    solids += [((rim, 0.4, 0.006), (way * (half_w + rim / 2), 0.0, 0.004)) for way in (-1, 1)]
+    parts = [box(size, centre, material, 0.002) for size, centre in solids]
     turn = np.linspace(np.pi, 0.1, 12)
     arc = np.stack([np.zeros(12), -0.14 + 0.075 * np.cos(turn) + 0.0, 0.24 + 0.075 * np.sin(turn)], -1)
     arc = np.concatenate([[[0, -0.215, 0.0], [0, -0.215, 0.12]], arc])
     parts.append(tube(arc, 0.011, look.steel, 10))
     parts.append(box((0.016, 0.05, 0.012), (0.035, -0.215, 0.06), look.steel))
-    return Model("sink", parts)
+    return Item("sink", parts)
 
 
-def hob(rng: np.random.Generator, look: KitchenLook) -> Model:
+def hob(rng: np.random.Generator, look: KitchenLook) -> Item:
     width = 0.56
     plate = panel(
         (-width / 2 + 0.01, -0.24, 0.0085), (width - 0.02, 0, 0), (0, 0.48, 0), prints.hob_plate(rng), fitted=True
     )
     parts = [box((width, 0.5, 0.008), (0, 0, 0.004), look.black, 0.002), plate]
     if rng.random() < 0.4:
-        for x in (-0.13, 0.13):
-            for y in (-0.11, 0.11):
-                parts.append(
-                    lathe([(0.03, 0), (0.045, 0.004), (0.045, 0.012), (0, 0.014)], look.black, (x, y, 0.009), 14)
-                )
-                parts.append(box((0.17, 0.008, 0.01), (x, y, 0.03), look.black, 0.0))
-                parts.append(box((0.008, 0.17, 0.01), (x, y, 0.031), look.black, 0.0))
-    return Model("hob", parts)
+        burner = [(0.03, 0), (0.045, 0.004), (0.045, 0.012), (0, 0.014)]
+        for x, y in corners(0.13, 0.11):
+            parts.append(lathe(burner, look.black, (x, y, 0.009), 14))
+            parts.append(box((0.17, 0.008, 0.01), (x, y, 0.03), look.black, 0.0))
+            parts.append(box((0.008, 0.17, 0.01), (x, y, 0.031), look.black, 0.0))
+    return Item("hob", parts)
 
 
-def oven(rng: np.random.Generator, look: KitchenLook) -> Model:
+def oven(rng: np.random.Generator, look: KitchenLook) -> Item:
     """The front of a built-in oven, 0.56 wide, that stands a little proud of the units; hangs at their face."""
     shell = look.steel if rng.random() < 0.6 else look.black
     glass = finishes.plastic(rng, (0.04, 0.04, 0.045))
@@ -127,13 +99,12 @@ def oven(rng: np.random.Generator, look: KitchenLook) -> Model:
     for x in np.linspace(-0.22, 0.22, 5):
         if abs(x) > 0.05:
             knob = cylinder(0.018, 0.02, (0, 0, 0), look.black if shell is look.steel else look.steel, 12)
-            turn = np.array([[1, 0, 0, x], [0, 0, 1, 0.021], [0, -1, 0, 0.5], [0, 0, 0, 1.0]])
-            parts.append(knob.moved(turn))
+            parts.append(knob.moved(forward(x, 0.021, 0.5)))
     parts.append(box((0.09, 0.003, 0.035), (0, 0.0225, 0.5), glass, 0.0))
-    return Model("oven", parts)
+    return Item("oven", parts)
 
 
-def cabinet(rng: np.random.Generator, style: Style, look: KitchenLook, width: float) -> Model:
+def cabinet(style: Style, look: KitchenLook, width: float) -> Item:
     """A wall cabinet; its back is at y = 0."""
     deep, high = 0.33, 0.62
     doors = max(1, round(width / 0.5))
@@ -141,77 +112,55 @@ def cabinet(rng: np.random.Generator, style: Style, look: KitchenLook, width: fl
     for k in range(doors):
         x = (k - (doors - 1) / 2) * width / doors
         parts.append(box((width / doors - 0.006, 0.018, high - 0.006), (x, deep - 0.009, high / 2), look.front, 0.003))
-        parts.append(
-            box(
-                (0.012, 0.018, 0.12),
-                (x + (width / doors / 2 - 0.04) * (1 if k % 2 == 0 else -1), deep + 0.009, 0.1),
-                style.metal,
-                0.003,
-            )
-        )
-    return Model("kitchen cabinet", parts)
+        edge = x + (width / doors / 2 - 0.04) * (1 if k % 2 == 0 else -1)
+        parts.append(box((0.012, 0.018, 0.12), (edge, deep + 0.009, 0.1), style.metal, 0.003))
+    return Item("kitchen cabinet", parts)
 
 
-def cooker_hood(rng: np.random.Generator, look: KitchenLook, ceiling: float) -> Model:
+def cooker_hood(look: KitchenLook, ceiling: float) -> Item:
     """Back at y = 0; reaches up to `ceiling` above its lower edge."""
     width = 0.6
     parts = [box((width, 0.48, 0.06), (0, 0.241, 0.03), look.steel, 0.004)]
-    low = np.array(
-        [[-width / 2, 0.002], [width / 2, 0.002], [width / 2, 0.48], [-width / 2, 0.48], [-width / 2, 0.002]]
-    )
-    high = np.array([[-0.13, 0.002], [0.13, 0.002], [0.13, 0.26], [-0.13, 0.26], [-0.13, 0.002]])
-    for k in range(4):
-        quad = np.array([[[*low[k], 0.06], [*low[k + 1], 0.06]], [[*high[k], 0.26], [*high[k + 1], 0.26]]])
-        parts.append(sheet(quad, look.steel))
+
+    def ring(half: float, front: float, z: float) -> list[tuple[float, float, float]]:
+        return [(-half, 0.002, z), (half, 0.002, z), (half, front, z), (-half, front, z), (-half, 0.002, z)]
+
+    funnel = np.array([ring(width / 2, 0.48, 0.06), ring(0.13, 0.26, 0.26)])
+    parts += [sheet(funnel[:, k : k + 2], look.steel) for k in range(4)]
     parts.append(box((0.26, 0.26, ceiling - 0.26), (0, 0.131, (ceiling + 0.26) / 2), look.steel, 0.004))
-    return Model("cooker hood", parts)
+    return Item("cooker hood", parts)
 
 
-def fridge(rng: np.random.Generator, style: Style) -> Model:
+def fridge(rng: np.random.Generator, style: Style) -> Item:
     width, depth, height = rng.uniform(0.58, 0.7), rng.uniform(0.6, 0.66), rng.uniform(1.6, 1.95)
     pick = rng.random()
-    shell = (
-        finishes.metal(rng, (0.72, 0.73, 0.74))
-        if pick < 0.4
-        else finishes.plastic(rng, (0.92, 0.92, 0.92) if pick < 0.8 else style.accent(rng))
-    )
+    if pick < 0.4:
+        shell = finishes.metal(rng, (0.72, 0.73, 0.74))
+    else:
+        shell = finishes.plastic(rng, (0.92, 0.92, 0.92) if pick < 0.8 else style.accent(rng))
     split = height * rng.choice([0.35, 0.65])
     parts = [box((width, depth - 0.07, height), (0, -0.035, height / 2), shell, 0.01)]
     for low, high in ((0.03, split - 0.005), (split + 0.005, height)):
         parts.append(box((width, 0.065, high - low), (0, depth / 2 - 0.033, (low + high) / 2), shell, 0.015))
         middle = high - 0.25 if low < 0.1 else low + 0.25
-        parts.append(box((0.02, 0.02, 0.32), (-width / 2 + 0.05, depth / 2 + 0.025, middle), style.metal, 0.006))
-        parts += [
-            box((0.014, 0.03, 0.014), (-width / 2 + 0.05, depth / 2 + 0.008, middle + end), style.metal, 0.0)
-            for end in (-0.13, 0.13)
-        ]
+        x, y = -width / 2 + 0.05, depth / 2
+        parts.append(box((0.02, 0.02, 0.32), (x, y + 0.025, middle), style.metal, 0.006))
+        parts += [box((0.014, 0.03, 0.014), (x, y + 0.008, middle + end), style.metal, 0.0) for end in (-0.13, 0.13)]
     for _ in range(int(rng.integers(0, 6))):
         # Notes and magnets.
         x, z = rng.uniform(-width / 2 + 0.1, width / 2 - 0.12), rng.uniform(split + 0.1, height - 0.15)
-        parts.append(
-            box(
-                (rng.uniform(0.04, 0.12), 0.002, rng.uniform(0.04, 0.14)),
-                (float(x), depth / 2 + 0.001, float(z)),
-                style.paints[0],
-                0.0,
-                tint=hsv(any_hue(rng), rng.uniform(0, 0.7), 0.95),
-            )
-        )
-    return Model(
-        "fridge", parts, [Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.1, height, 0.4)]
-    )
+        size = (rng.uniform(0.04, 0.12), 0.002, rng.uniform(0.04, 0.14))
+        tint = hsv(any_hue(rng), rng.uniform(0, 0.7), 0.95)
+        parts.append(box(size, (x, depth / 2 + 0.001, z), style.paints[0], 0.0, tint=tint))
+    top = Shelf(-width / 2 + 0.05, -depth / 2, width / 2 - 0.05, depth / 2 - 0.1, height, 0.4)
+    return Item("fridge", parts, [top])
 
 
-def island(rng: np.random.Generator, style: Style, look: KitchenLook) -> Model:
+def island(rng: np.random.Generator, style: Style, look: KitchenLook) -> Item:
     width, depth = rng.uniform(1.1, 1.7), rng.uniform(0.75, 0.95)
-    chest = drawers(
-        rng, style, width - 0.1, depth - 0.25, WORKTOP - 0.14, 3, max(2, int(width / 0.5)), look.body, look.front
-    )
-    parts = _shift(chest, 0, 0.1, 0.1)
+    size = (width - 0.1, depth - 0.25, WORKTOP - 0.14)
+    chest = drawers(rng, style, size, 3, max(2, int(width / 0.5)), look.body, look.front)
+    parts = moved(chest, shift(0, 0.1, 0.1))
     parts.append(box((width - 0.14, depth - 0.35, 0.1), (0, 0.1, 0.05), look.black, 0.002))
     parts.append(box((width, depth, 0.04), (0, 0, WORKTOP - 0.02), look.top, 0.004))
-    return Model(
-        "kitchen island",
-        parts,
-        [Shelf(-width / 2 + 0.05, -depth / 2 + 0.05, width / 2 - 0.05, depth / 2 - 0.05, WORKTOP, 1.0)],
-    )
+    return Item("kitchen island", parts, [Shelf.on_top(width, depth, WORKTOP, 1.0, inset=0.05)])

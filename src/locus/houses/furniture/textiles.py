@@ -3,25 +3,26 @@
 import numpy as np
 
 from locus.houses import fabrics
+from locus.houses.items import Item
+from locus.houses.motions import tilt
 from locus.houses.solids import ball, box, cushion, cylinder, panel, rod, sheet
 from locus.houses.style import Style
-from locus.houses.things import Model
 
 
-def rug(rng: np.random.Generator, style: Style, width: float, depth: float) -> Model:
+def rug(rng: np.random.Generator, style: Style, width: float, depth: float) -> Item:
     thick = rng.uniform(0.008, 0.016)
     material = fabrics.rug(rng)
     if rng.random() < 0.2 and abs(width - depth) < 0.5:
         radius = min(width, depth) / 2
         part = cylinder(radius, thick, (0, 0, 0.001), material, 40)
         part.uvs[:] = part.vertices[:, :2] / (2 * radius) + 0.5
-        return Model("rug", [part])
+        return Item("rug", [part])
     part = box((width, depth, thick), (0, 0, thick / 2 + 0.001), material, 0.004, step=0.15)
     part.uvs[:] = part.vertices[:, :2] / np.array([width, depth], np.float32) + 0.5
-    return Model("rug", [part])
+    return Item("rug", [part])
 
 
-def curtains(rng: np.random.Generator, style: Style, width: float, foot: float, top: float) -> Model:
+def curtains(rng: np.random.Generator, style: Style, width: float, foot: float, top: float) -> Item:
     """A rod with a cloth gathered at either side of a window; back at y = 0."""
     cloth = fabrics.sheer(rng) if rng.random() < 0.35 else fabrics.drape(rng)
     away = 0.11
@@ -40,28 +41,22 @@ def curtains(rng: np.random.Generator, style: Style, width: float, foot: float, 
             hang = (top - z) / max(top - foot, 0.1)
             fold = (0.014 + 0.010 * hang) * np.sin(2 * np.pi * waves * u + 0.3 * np.sin(3 * hang + side))
             rows.append(np.stack([x + 0.01 * np.sin(5 * hang), away + fold, np.full_like(u, z)], -1))
-        points = np.array(rows)
-        parts.append(sheet(points[:, ::-1], cloth))
-    return Model("curtain", parts)
+        parts.append(sheet(np.array(rows)[:, ::-1], cloth))
+    return Item("curtain", parts)
 
 
-def blind(rng: np.random.Generator, style: Style, width: float, height: float, drawn: float) -> Model:
+def blind(rng: np.random.Generator, style: Style, width: float, height: float, drawn: float) -> Item:
     """A roller blind, drawn down by a share of the window; top at z = 0, back at y = 0."""
     cloth = fabrics.sheer(rng) if rng.random() < 0.5 else fabrics.drape(rng)
     long = height * drawn
     parts = [rod((-width / 2, 0.04, 0), (width / 2, 0.04, 0), 0.025, style.metal)]
     parts.append(panel((width / 2, 0.066, -long), (-width, 0, 0), (0, 0, long), cloth, step=0.15))
     parts.append(box((width, 0.015, 0.025), (0, 0.066, -long - 0.012), style.trim, 0.004))
-    return Model("curtain", parts)
+    return Item("curtain", parts)
 
 
-def cushion_loose(rng: np.random.Generator, style: Style) -> Model:
+def cushion_loose(rng: np.random.Generator, style: Style) -> Item:
     side = rng.uniform(0.36, 0.48)
-    part = cushion(
-        (side, 0.13, side), (0, 0, side / 2), style.cloth(rng) if rng.random() < 0.3 else fabrics.fabric(rng), bulge=0.5
-    )
-    lean = -rng.uniform(0.2, 0.35)
-    matrix = np.array(
-        [[1, 0, 0, 0], [0, np.cos(lean), np.sin(lean), 0], [0, -np.sin(lean), np.cos(lean), 0.03], [0, 0, 0, 1.0]]
-    )
-    return Model("cushion", [part.moved(matrix)]).centred()
+    cloth = style.cloth(rng) if rng.random() < 0.3 else fabrics.fabric(rng)
+    part = cushion((side, 0.13, side), (0, 0, side / 2), cloth, bulge=0.5)
+    return Item("cushion", [part.moved(tilt(rng.uniform(0.2, 0.35), 0, 0.03))]).centred()

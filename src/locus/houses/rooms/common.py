@@ -1,5 +1,5 @@
-"""What all rooms share: windows dressed, walls filled, lamps hung, surfaces and corners cluttered; and models that
-recur in one house."""
+"""What all rooms share: windows dressed, walls filled, lamps hung, surfaces and corners cluttered; and items that recur
+in one house."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from locus.houses.furniture import decor, devices, kitchenware, lamps, plants, storage, textiles, toys
+from locus.houses.items import Item, Shelf
 from locus.houses.placing import Placed, Space
 from locus.houses.style import Style
-from locus.houses.things import Model, Shelf
+
+Maker = Callable[..., Item]
+"""Makes an item from a random generator, the household's style, and perhaps more."""
 
 
 @dataclass
@@ -20,63 +23,50 @@ class Household:
     style: Style
     lamps_on: float
     """The chance that a lamp is lit."""
-    outside_models: dict[str, list[Callable[[], Model]]]
-    """Makers of models from a user's folder, by kind."""
-    recurring: dict[str, Model] = field(default_factory=dict)
+    outside_models: dict[str, list[Callable[[], Item]]]
+    """Makers of items from a user's folder, by kind."""
+    recurring: dict[str, Item] = field(default_factory=dict)
 
-    def lit(self) -> bool:
-        return bool(self.rng.random() < self.lamps_on)
-
-    def make(self, kind: str, maker: Callable[[], Model]) -> Model:
-        """A model of a kind: from the user's folder now and then, if it has any; else a generated one."""
+    def make(self, kind: str, maker: Maker, *arguments: object) -> Item:
+        """An item of a kind: from the user's folder now and then, if it has any; else a generated one."""
         choices = self.outside_models.get(kind)
         if choices and self.rng.random() < 0.6:
             return choices[self.rng.integers(len(choices))]()
-        return maker()
+        return maker(self.rng, self.style, *arguments)
 
-    def again(self, kind: str, maker: Callable[[], Model]) -> Model:
-        """The very model that another room has, if there is one: people buy things twice."""
+    def again(self, kind: str, maker: Maker, *arguments: object) -> Item:
+        """The very item that another room has, if there is one: people buy things twice."""
         if kind in self.recurring and self.rng.random() < 0.65:
             return self.recurring[kind]
-        model = self.make(kind, maker)
-        self.recurring.setdefault(kind, model)
-        return model
+        item = self.make(kind, maker, *arguments)
+        self.recurring.setdefault(kind, item)
+        return item
+
+    def make_or_again(self, kind: str, maker: Maker, *arguments: object) -> Item:
+        """From the user's folder, or the very item that another room has."""
+        return self.make(kind, lambda *_: self.again(kind, maker, *arguments))
 
 
 def dress_windows(space: Space, home: Household) -> None:
+    """Radiators below windows, curtains or blinds before them."""
     rng, style = home.rng, home.style
+    wet = space.room.use in ("bathroom", "kitchen")
     for side in space.room.sides:
         for hole in side.holes:
             if hole.kind != "window":
                 continue
-            middle, width = (hole.s0 + hole.s1) / 2, hole.s1 - hole.s0
+            wall, width = (side, (hole.s0 + hole.s1) / 2), hole.s1 - hole.s0
             if hole.z0 > 0.6 and space.room.use != "kitchen" and rng.random() < 0.7:
-                space.hang(devices.radiator(rng, style, min(width, 1.3)), 0.0, [side], middle)
+                space.hang(devices.radiator(rng, style, min(width, 1.3)), 0.0, wall)
             pick = rng.random()
-            if space.room.use in ("bathroom", "kitchen"):
-                if pick < 0.5:
-                    space.hang(
-                        textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.15, 0.5))),
-                        hole.z1 + 0.14,
-                        [side],
-                        middle,
-                        True,
-                    )
-            elif pick < 0.75:
+            if not wet and pick < 0.75:
                 foot = 0.02 if hole.z0 < 0.3 or rng.random() < 0.6 else hole.z0 - 0.15
                 top = min(hole.z1 + 0.12, space.height - 0.06)
-                model = home.make(
-                    "curtain", lambda f=foot, t=top, w=width: textiles.curtains(rng, style, w + 0.7, f, t)
-                )
-                space.hang(model, 0.0, [side], middle, True)
-            elif pick < 0.9:
-                space.hang(
-                    textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, float(rng.uniform(0.1, 0.6))),
-                    hole.z1 + 0.14,
-                    [side],
-                    middle,
-                    True,
-                )
+                space.hang(home.make("curtain", textiles.curtains, width + 0.7, foot, top), 0.0, wall, True)
+            elif pick < (0.5 if wet else 0.9):
+                drawn = rng.uniform(0.15, 0.5) if wet else rng.uniform(0.1, 0.6)
+                blind = textiles.blind(rng, style, width + 0.1, hole.z1 - hole.z0, drawn)
+                space.hang(blind, hole.z1 + 0.14, wall, True)
 
 
 def fill_walls(space: Space, home: Household, count: int) -> None:
@@ -85,53 +75,53 @@ def fill_walls(space: Space, home: Household, count: int) -> None:
     for _ in range(count):
         pick = rng.random()
         if pick < 0.72:
-            model = (
-                decor.picture(rng, style)
-                if rng.random() < 0.8
-                else home.again("picture", lambda: decor.picture(rng, style))
-            )
-            space.hang(model, float(rng.uniform(1.45, 1.65)))
+            picture = decor.picture(rng, style) if rng.random() < 0.8 else home.again("picture", decor.picture)
+            space.hang(picture, rng.uniform(1.45, 1.65))
         elif pick < 0.87:
-            shelf_on_wall(space, home)
+            shelf = space.hang(storage.wall_shelf(rng, style), rng.uniform(1.3, 1.6))
+            if shelf:
+                space.on_shelf(shelf, small_thing(home, 0.35))
         elif not any(thing.kind == "clock" for thing in space.placed):
-            space.hang(home.make("clock", lambda: decor.clock(rng, style)), float(rng.uniform(1.7, 1.9)))
+            space.hang(home.make("clock", decor.clock), rng.uniform(1.7, 1.9))
 
 
-def shelf_on_wall(space: Space, home: Household) -> None:
-    shelf = space.hang(storage.wall_shelf(home.rng, home.style), float(home.rng.uniform(1.3, 1.6)))
-    if shelf:
-        space.on_shelf(shelf, small_thing(home, 0.35))
+def hang_mirror(
+    space: Space, home: Household, above: Placed, widths: tuple[float, float], heights: tuple[float, float], z: float
+) -> None:
+    mirror = decor.wall_mirror(home.rng, home.style, home.rng.uniform(*widths), home.rng.uniform(*heights))
+    space.hang(mirror, z, above.wall)
 
 
 def hang_ceiling_lamp(space: Space, home: Household, drop: float, at: tuple[float, float] | None = None) -> None:
     x, y = at or space.room.centre
-    model = home.make("ceiling lamp", lambda: lamps.ceiling_lamp(home.rng, home.style, home.lit(), drop))
-    space.put(model, x, y, space.height - 0.002, 0.0, True)
+    space.put(home.make("ceiling lamp", lamps.ceiling_lamp, home.lamps_on, drop), x, y, space.height - 0.002, 0.0, True)
 
 
-def small_thing(home: Household, largest: float = 0.6) -> Model:
+SMALL_THINGS: tuple[tuple[str, Maker, tuple], ...] = (
+    ("vase", plants.vase, ()),
+    ("book", decor.books, ()),
+    ("book", decor.books, ()),
+    ("plant", plants.small_plant, ()),
+    ("candle", decor.candle, ()),
+    ("picture", decor.photo_frame, ()),
+    ("box", decor.carton, (0.26,)),
+    ("toy", toys.toy, ()),
+    ("dishes", kitchenware.dishes, ()),
+)
+
+
+def small_thing(home: Household, largest: float = 0.6) -> Item:
     """Something for a shelf, a table or a windowsill."""
-    rng, style = home.rng, home.style
-    makers: list[tuple[str, Callable[[], Model]]] = [
-        ("vase", lambda: home.again("vase", lambda: plants.vase(rng, style))),
-        ("book", lambda: decor.books(rng, style)),
-        ("book", lambda: decor.books(rng, style)),
-        ("plant", lambda: plants.plant(rng, style, float(rng.uniform(0.22, 0.42)))),
-        ("candle", lambda: decor.candle(rng, style)),
-        ("picture", lambda: decor.photo_frame(rng, style)),
-        ("box", lambda: decor.carton(rng, style, 0.26)),
-        ("toy", lambda: toys.toy(rng, style)),
-        ("dishes", lambda: kitchenware.dishes(rng, style)),
-    ]
     for _ in range(5):
-        kind, maker = makers[rng.integers(len(makers))]
-        model = home.make(kind, maker)
-        if model.size()[2] < largest:
-            return model
-    return decor.candle(rng, style)
+        kind, maker, arguments = SMALL_THINGS[home.rng.integers(len(SMALL_THINGS))]
+        item = (home.make_or_again if kind == "vase" else home.make)(kind, maker, *arguments)
+        if item.size()[2] < largest:
+            return item
+    return decor.candle(home.rng, home.style)
 
 
 def clutter(space: Space, home: Household, carrier: Placed | None, count: int, shelf: Shelf | None = None) -> None:
+    """Small things on something, if it found room."""
     if carrier is None:
         return
     for _ in range(count):
@@ -144,31 +134,32 @@ def floor_clutter(space: Space, home: Household, count: int) -> None:
     for _ in range(count):
         pick = rng.random()
         if pick < 0.4:
-            model = home.make(
-                "plant", lambda: home.again("plant", lambda: plants.plant(rng, style, float(rng.uniform(0.6, 1.6))))
-            )
-            space.along_wall(model, gap=0.05)
+            space.along_wall(home.make_or_again("plant", plants.large_plant), gap=0.05)
         elif pick < 0.55:
-            space.along_wall(
-                home.make("basket", lambda: home.again("basket", lambda: decor.basket(rng, style))), gap=0.04
-            )
+            space.along_wall(home.make_or_again("basket", decor.basket), gap=0.04)
         elif pick < 0.75:
             space.along_wall(decor.carton(rng, style, 0.5), gap=0.04)
         else:
-            space.anywhere(home.make("toy", lambda: toys.toy(rng, style)))
+            space.anywhere(home.make("toy", toys.toy))
 
 
-def fill_bookshelf(space: Space, home: Household, carrier: Placed) -> None:
+def stand_bookshelf(space: Space, home: Household, again: bool = False) -> None:
+    """A bookshelf, with small things where it has no books."""
+    carrier = space.along_wall((home.again if again else home.make)("bookshelf", storage.bookshelf))
+    if carrier is None:
+        return
     for shelf in carrier.shelves:
         for _ in range(2):
             space.on_shelf(carrier, small_thing(home, shelf.headroom), shelf)
 
 
 def lay_rug(space: Space, home: Household, x: float, y: float, width: float, depth: float, yaw: float) -> None:
+    """A rug with its middle there, made smaller and moved where the room is too small."""
     x0, y0, x1, y1 = space.room.inner
-    across, along = (width, depth) if abs(np.cos(yaw)) > 0.7 else (depth, width)
+    turned = abs(np.cos(yaw)) <= 0.7
+    across, along = (depth, width) if turned else (width, depth)
     across, along = min(across, x1 - x0 - 0.3), min(along, y1 - y0 - 0.3)
     x = float(np.clip(x, x0 + across / 2 + 0.1, x1 - across / 2 - 0.1))
     y = float(np.clip(y, y0 + along / 2 + 0.1, y1 - along / 2 - 0.1))
-    wide, deep = (across, along) if abs(np.cos(yaw)) > 0.7 else (along, across)
-    space.put(home.make("rug", lambda: textiles.rug(home.rng, home.style, wide, deep)), x, y, 0.0, yaw, True)
+    wide, deep = (along, across) if turned else (across, along)
+    space.put(home.make("rug", textiles.rug, wide, deep), x, y, 0.0, yaw, True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from locus.houses.furniture import decor, seating, storage, tables
+from locus.houses.furniture import seating, storage, tables
 from locus.houses.placing import Space
 from locus.houses.rooms import common
 from locus.houses.rooms.common import Household
@@ -12,23 +12,16 @@ def furnish(space: Space, home: Household) -> None:
     rng, style = home.rng, home.style
     common.dress_windows(space, home)
     x0, y0, x1, y1 = space.room.inner
-    long_x = x1 - x0 > y1 - y0
     if rng.random() < 0.75:
-        cx, cy = space.room.centre
-        common.lay_rug(space, home, cx, cy, max(x1 - x0, y1 - y0) * 0.7, 0.75, 0.0 if long_x else np.pi / 2)
-    console = space.along_wall(home.make("console table", lambda: tables.console_table(rng, style)))
+        yaw = 0.0 if x1 - x0 > y1 - y0 else np.pi / 2
+        common.lay_rug(space, home, *space.room.centre, max(x1 - x0, y1 - y0) * 0.7, 0.75, yaw)
+    console = space.along_wall(home.make("console table", tables.console_table))
     if console:
-        placed, side, along = console
-        common.clutter(space, home, placed, 3)
-        space.hang(
-            decor.wall_mirror(rng, style, float(rng.uniform(0.4, 0.6)), float(rng.uniform(0.6, 0.9))),
-            1.6,
-            [side],
-            along,
-        )
-    rack = space.along_wall(home.make("shoe rack", lambda: storage.shoe_rack(rng, style)))
-    common.clutter(space, home, rack[0] if rack else None, 1)
-    space.hang(home.make("coat rack", lambda: storage.coat_rack(rng, style)), 1.7)
+        common.clutter(space, home, console, 3)
+        common.hang_mirror(space, home, console, (0.4, 0.6), (0.6, 0.9), 1.6)
+    rack = space.along_wall(home.make("shoe rack", storage.shoe_rack))
+    common.clutter(space, home, rack, 1)
+    space.hang(home.make("coat rack", storage.coat_rack), 1.7)
     if rng.random() < 0.5:
         space.along_wall(seating.bench(rng, style))
     common.hang_ceiling_lamp(space, home, 0.1)

@@ -3,15 +3,15 @@
 import numpy as np
 
 from locus.houses import finishes
+from locus.houses.floor_plan import RoomSide
 from locus.houses.furniture import decor, kitchenware, seating
 from locus.houses.furniture import kitchen_units as units
-from locus.houses.layout import Side
+from locus.houses.items import Item
 from locus.houses.placing import Placed, Space, facing
 from locus.houses.rooms import common
 from locus.houses.rooms.common import Household
 from locus.houses.rooms.dining import dining_group
 from locus.houses.solids import panel
-from locus.houses.things import Model
 
 LOW = 1.42
 """Height of the lower edge of wall cabinets."""
@@ -22,49 +22,45 @@ def furnish(space: Space, home: Household) -> None:
     look = units.KitchenLook(rng, style)
     runs = _free_runs(space)
     if runs:
-        side, start, end = runs[0]
-        _row(space, home, look, side, start, end)
+        _row(space, home, look, *runs[0])
     others = [run for run in _free_runs(space) if run[2] - run[1] > 1.3]
     if others and space.room.area > 9 and rng.random() < 0.6:
-        side, start, end = others[0]
-        _plain_row(space, home, look, side, start, end)
+        _plain_row(space, home, look, *others[0])
     common.dress_windows(space, home)
     x0, y0, x1, y1 = space.room.inner
     if min(x1 - x0, y1 - y0) > 3.1 and rng.random() < 0.55:
         _island(space, home, look)
     else:
         dining_group(space, home, 2 if space.room.area < 11 else 4)
-    space.along_wall(home.make("bin", lambda: decor.waste_bin(rng, style)))
+    space.along_wall(home.make("bin", decor.waste_bin))
     common.hang_ceiling_lamp(space, home, 0.1)
-    space.hang(home.make("clock", lambda: decor.clock(rng, style)), 1.85)
+    space.hang(home.make("clock", decor.clock), 1.85)
     common.fill_walls(space, home, 4)
     common.floor_clutter(space, home, 2)
 
 
-def _free_runs(space: Space) -> list[tuple[Side, float, float]]:
+def _free_runs(space: Space) -> list[tuple[RoomSide, float, float]]:
     """Stretches of wall along which a row of units can stand, longest first; a high window may lie above."""
     runs = []
     for side in space.room.sides:
-        cells = [
-            space.clear(side, s, s + 0.05, 0.0, units.WORKTOP, 0.68) for s in np.arange(0.02, side.length - 0.07, 0.05)
-        ]
+        starts = np.arange(0.02, side.length - 0.07, 0.05)
+        cells = [space.clear(side, s, s + 0.05, units.WORKTOP, 0.68) for s in starts]
         edges = np.flatnonzero(np.diff([0, *cells, 0]))
         runs += [(side, 0.02 + 0.05 * a, 0.02 + 0.05 * b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     return sorted(((side, float(a), float(b)) for side, a, b in runs if b - a > 1.2), key=lambda run: run[1] - run[2])
 
 
-def _stand(space: Space, side: Side, along: float, model: Model, away: float, z: float = 0.0) -> Placed | None:
-    x, y = side.at(along, away)
-    return space.put(model, x, y, z, facing(side), True)
+def _stand(space: Space, side: RoomSide, along: float, item: Item, away: float) -> Placed | None:
+    return space.put(item, *side.at(along, away), 0.0, facing(side), True)
 
 
-def _row(space: Space, home: Household, look: units.KitchenLook, side: Side, start: float, end: float) -> None:
+def _row(space: Space, home: Household, look: units.KitchenLook, side: RoomSide, start: float, end: float) -> None:
     """Fridge at one end, then a counter with sink and hob, oven below the hob, hood and cabinets above."""
     rng, style = home.rng, home.style
     end = min(end, start + 4.4)
-    fridge = home.make("fridge", lambda: units.fridge(rng, style))
+    fridge = home.make("fridge", units.fridge)
     wide = float(fridge.size()[0])
-    left = bool(rng.random() < 0.5)
+    left = rng.random() < 0.5
     if end - start > 2.2:
         along = start + wide / 2 if left else end - wide / 2
         if _stand(space, side, along, fridge, float(fridge.size()[1]) / 2 + 0.02):
@@ -74,13 +70,8 @@ def _row(space: Space, home: Household, look: units.KitchenLook, side: Side, sta
     # Local x of the counter runs against the side's direction (the model looks away from the wall).
     sink_x, hob_x = (-length * 0.25, length * 0.25) if rng.random() < 0.5 else (length * 0.25, -length * 0.25)
     sink_width = min(0.6, length / 2 - 0.35)
-    counter = _stand(
-        space,
-        side,
-        middle,
-        units.counter(rng, style, look, length, (sink_x - sink_width / 2, sink_x + sink_width / 2)),
-        units.DEPTH / 2 + 0.015,
-    )
+    hole = (sink_x - sink_width / 2, sink_x + sink_width / 2)
+    counter = _stand(space, side, middle, units.counter(rng, style, look, length, hole), units.DEPTH / 2 + 0.015)
     if counter is None:
         return
     _let_in(space, counter, units.sink(rng, look, sink_width - 0.002), sink_x, 0.0, units.WORKTOP + 0.0005)
@@ -88,70 +79,57 @@ def _row(space: Space, home: Household, look: units.KitchenLook, side: Side, sta
     hob = _let_in(space, counter, plate, hob_x, 0.0, units.WORKTOP + 0.001)
     _let_in(space, counter, units.oven(rng, look), hob_x, units.DEPTH / 2 - 0.02, 0.2)
     if hob and rng.random() < 0.7:
-        _let_in(
-            space,
-            counter,
-            home.make("pot", lambda: kitchenware.pot(rng, style)),
-            hob_x - 0.13,
-            0.11,
-            units.WORKTOP + 0.002 + float(plate.size()[2]),
-        )
+        top = units.WORKTOP + 0.002 + float(plate.size()[2])
+        _let_in(space, counter, home.make("pot", kitchenware.pot), hob_x - 0.13, 0.11, top)
     _backsplash(space, home, side, start, end)
     if not any(hole.kind == "window" for hole in side.holes) or rng.random() < 0.3:
-        hood_at = middle - hob_x
-        space.hang(units.cooker_hood(rng, look, space.height - LOW - 0.13), LOW + 0.12, [side], hood_at, True)
+        hood = units.cooker_hood(look, space.height - LOW - 0.13)
+        space.hang(hood, LOW + 0.12, (side, middle - hob_x), True)
     _cabinets(space, home, look, side, start, end)
     _worktop_things(space, home, counter, int(rng.integers(4, 9)))
 
 
-def _plain_row(space: Space, home: Household, look: units.KitchenLook, side: Side, start: float, end: float) -> None:
+def _plain_row(
+    space: Space, home: Household, look: units.KitchenLook, side: RoomSide, start: float, end: float
+) -> None:
     end = min(end, start + 2.6)
-    counter = _stand(
-        space,
-        side,
-        (start + end) / 2,
-        units.counter(home.rng, home.style, look, end - start, None),
-        units.DEPTH / 2 + 0.015,
-    )
+    row = units.counter(home.rng, home.style, look, end - start, None)
+    counter = _stand(space, side, (start + end) / 2, row, units.DEPTH / 2 + 0.015)
     if counter:
         _backsplash(space, home, side, start, end)
         _cabinets(space, home, look, side, start, end)
         _worktop_things(space, home, counter, 4)
 
 
-def _let_in(space: Space, counter: Placed, model: Model, x: float, y: float, z: float) -> Placed | None:
+def _let_in(space: Space, counter: Placed, item: Item, x: float, y: float, z: float) -> Placed | None:
     """Built into or onto the counter, without asking whether it meets the counter."""
-    world = counter.matrix @ np.array([x, y, z, 1.0])
-    yaw = float(np.arctan2(counter.matrix[1, 0], counter.matrix[0, 0]))
     index = space.placed.index(counter)
     space.placed.pop(index)
-    thing = space.put(model, float(world[0]), float(world[1]), float(world[2]), yaw, True)
+    thing = space.put(item, *counter.at(x, y, z), counter.yaw, True)
     space.placed.insert(index, counter)
     return thing
 
 
-def _backsplash(space: Space, home: Household, side: Side, start: float, end: float) -> None:
+def _backsplash(space: Space, home: Household, side: RoomSide, start: float, end: float) -> None:
     """Tiles on the wall above the worktop; part of the wall, so nothing is asked."""
     tiles = finishes.tiles(home.rng, floor=False)
     top = LOW + 0.1
     for hole in side.holes:
         if hole.kind == "window" and hole.s0 < end and hole.s1 > start:
             top = min(top, hole.z0 - 0.04)
-    low = units.WORKTOP
-    x, y = side.at(start, 0.004)
-    right = np.array([*side.right, 0.0]) * (end - start)
-    part = panel((x, y, low), tuple(right), (0, 0, top - low), tiles, step=0.14)
-    space.wall_parts.append(part)
+    low, right = units.WORKTOP, np.array([*side.right, 0.0]) * (end - start)
+    corner = (*side.at(start, 0.004), low)
+    space.wall_parts.append(panel(corner, tuple(right), (0, 0, top - low), tiles, step=0.14))
 
 
-def _cabinets(space: Space, home: Household, look: units.KitchenLook, side: Side, start: float, end: float) -> None:
+def _cabinets(space: Space, home: Household, look: units.KitchenLook, side: RoomSide, start: float, end: float) -> None:
     """As many wall cabinets as fit between hood and windows."""
     along = start + 0.02
     while along + 0.4 < end:
         for width in (1.0, 0.8, 0.6, 0.4):
-            if along + width < end and space.hang(
-                units.cabinet(home.rng, home.style, look, width - 0.004), LOW, [side], along + width / 2
-            ):
+            if along + width >= end:
+                continue
+            if space.hang(units.cabinet(home.style, look, width - 0.004), LOW, (side, along + width / 2)):
                 along += width
                 break
         else:
@@ -159,7 +137,6 @@ def _cabinets(space: Space, home: Household, look: units.KitchenLook, side: Side
 
 
 def _worktop_things(space: Space, home: Household, counter: Placed, count: int) -> None:
-    rng, style = home.rng, home.style
     makers = (
         ("kettle", kitchenware.kettle),
         ("microwave", kitchenware.microwave),
@@ -171,26 +148,25 @@ def _worktop_things(space: Space, home: Household, counter: Placed, count: int) 
         ("fruit bowl", kitchenware.fruit_bowl),
         ("dishes", kitchenware.dishes),
     )
-    for k in rng.permutation(len(makers))[:count]:
-        kind, maker = makers[int(k)]
-        space.on_shelf(counter, home.make(kind, lambda m=maker: m(rng, style)))
+    for k in home.rng.permutation(len(makers))[:count]:
+        space.on_shelf(counter, home.make(*makers[k]))
 
 
 def _island(space: Space, home: Household, look: units.KitchenLook) -> None:
     rng, style = home.rng, home.style
     x0, y0, x1, y1 = space.room.inner
     yaw = 0.0 if x1 - x0 > y1 - y0 else np.pi / 2
-    model = units.island(rng, style, look)
+    item = units.island(rng, style, look)
     cx, cy = space.room.centre
     for _ in range(10):
         x, y = cx + rng.normal(0, 0.25), cy + rng.normal(0, 0.25)
-        island = space.put(model, float(x), float(y), 0.0, float(yaw + rng.choice([0, np.pi])))
+        island = space.put(item, x, y, 0.0, yaw + rng.choice([0, np.pi]))
         if island is None:
             continue
         _worktop_things(space, home, island, 4)
         stool = seating.stool(rng, style, high=True)
-        width, depth = model.size()[:2]
-        for k in np.linspace(-width / 2 + 0.3, width / 2 - 0.3, max(2, int(width / 0.55))):
-            world = island.matrix @ np.array([k, -depth / 2 - rng.uniform(-0.02, 0.12), 0, 1.0])
-            space.put(stool, float(world[0]), float(world[1]), 0.0, float(rng.uniform(0, 6)))
+        width, depth, _ = item.size()
+        for along in np.linspace(-width / 2 + 0.3, width / 2 - 0.3, max(2, int(width / 0.55))):
+            x, y, _ = island.at(along, -depth / 2 - rng.uniform(-0.02, 0.12))
+            space.put(stool, x, y, 0.0, rng.uniform(0, 6))
         return

@@ -1,12 +1,10 @@
-"""The plan of a house: rooms in a rectangle, doors and openings between them, windows to the outside."""
+"""Drawing a floor plan at random: dividing a rectangle into rooms, then doors, then windows."""
 
-from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
-INNER_WALL = 0.12
-OUTER_WALL = 0.28
+from locus.houses.floor_plan import INNER_WALL, PRIVACY, FloorPlan, Hole, Passage, Rectangle, Room, RoomSide
 
 # Square metres that a room of each use would like to have, and the least length of its shorter side.
 WISHES = {
@@ -18,8 +16,6 @@ WISHES = {
     "dining": (13.0, 2.8),
     "corridor": (7.0, 1.2),
 }
-# How much a room dislikes to be walked through.
-PRIVACY = {"corridor": 0, "living": 1, "dining": 1, "kitchen": 2, "study": 4, "bedroom": 5, "bathroom": 9}
 
 PROGRAMMES = {
     3: [["living", "kitchen", "bedroom"], ["living", "bedroom", "bathroom"], ["living", "kitchen", "study"]],
@@ -41,88 +37,8 @@ PROGRAMMES = {
     ],
 }
 
-Rectangle = tuple[float, float, float, float]
-"""x0, y0, x1, y1."""
 
-
-@dataclass(frozen=True)
-class Hole:
-    """A rectangular hole in one side of a room: from s0 to s1 along the side, from z0 to z1 in height."""
-
-    kind: str
-    """door, opening or window."""
-    s0: float
-    s1: float
-    z0: float
-    z1: float
-
-
-@dataclass
-class Side:
-    """One wall of a room, seen from inside: it starts at its left end and runs to the right."""
-
-    start: tuple[float, float]
-    right: tuple[float, float]
-    normal: tuple[float, float]
-    """Into the room."""
-    length: float
-    outer: bool
-    holes: list[Hole] = field(default_factory=list)
-
-    def at(self, along: float, away: float = 0.0) -> tuple[float, float]:
-        """The point of the floor plan that lies `along` the side and `away` from it."""
-        return (
-            self.start[0] + along * self.right[0] + away * self.normal[0],
-            self.start[1] + along * self.right[1] + away * self.normal[1],
-        )
-
-    def along(self, x: float, y: float) -> float:
-        return (x - self.start[0]) * self.right[0] + (y - self.start[1]) * self.right[1]
-
-
-@dataclass
-class Room:
-    use: str
-    inner: Rectangle
-    """Between the faces of its walls."""
-    sides: list[Side]
-
-    @property
-    def area(self) -> float:
-        x0, y0, x1, y1 = self.inner
-        return (x1 - x0) * (y1 - y0)
-
-    @property
-    def centre(self) -> tuple[float, float]:
-        x0, y0, x1, y1 = self.inner
-        return (x0 + x1) / 2, (y0 + y1) / 2
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A door or an opening between two rooms."""
-
-    kind: str
-    rooms: tuple[int, int]
-    sides: tuple[int, int]
-    centre: tuple[float, float]
-    width: float
-    height: float
-
-
-@dataclass
-class Plan:
-    rooms: list[Room]
-    passages: list[Passage]
-    height: float
-    """From floor to ceiling."""
-
-    @property
-    def area(self) -> float:
-        return sum(room.area for room in self.rooms)
-
-
-def draw_plan(rng: np.random.Generator) -> Plan:
+def draw_plan(rng: np.random.Generator) -> FloorPlan:
     """A plan of 3 to 7 rooms and 40 to 150 m²; drawn again until every room has a decent shape and can be reached."""
     options = PROGRAMMES[int(rng.choice([3, 4, 5, 6, 7], p=[0.1, 0.2, 0.25, 0.25, 0.2]))]
     while True:
@@ -133,19 +49,16 @@ def draw_plan(rng: np.random.Generator) -> Plan:
         rooms = _rooms(uses, rectangles)
         if not all(_decent(room) for room in rooms) or not 40 <= sum(room.area for room in rooms) <= 150:
             continue
-        height = float(rng.uniform(2.4, 2.9))
+        height = rng.uniform(2.4, 2.9)
         passages = _passages(rng, rooms, rectangles)
         if passages is None:
             continue
         for passage in passages:
             for room, side in zip(passage.rooms, passage.sides, strict=True):
                 wall = rooms[room].sides[side]
-                middle = wall.along(*passage.centre)
-                wall.holes.append(
-                    Hole(passage.kind, middle - passage.width / 2, middle + passage.width / 2, 0.0, passage.height)
-                )
+                wall.holes.append(passage.hole(wall))
         _windows(rng, rooms, height)
-        return Plan(rooms, passages, height)
+        return FloorPlan(rooms, passages, height)
 
 
 def _decent(room: Room) -> bool:
@@ -220,10 +133,10 @@ def _rooms(uses: list[str], cells: list[Rectangle]) -> list[Room]:
         x0, y0, x1, y1 = x0 + inset[3], y0 + inset[0], x1 - inset[1], y1 - inset[2]
         wide, deep = x1 - x0, y1 - y0
         sides = [
-            Side((x1, y0), (-1.0, 0.0), (0.0, 1.0), wide, outer[0]),
-            Side((x1, y1), (0.0, -1.0), (-1.0, 0.0), deep, outer[1]),
-            Side((x0, y1), (1.0, 0.0), (0.0, -1.0), wide, outer[2]),
-            Side((x0, y0), (0.0, 1.0), (1.0, 0.0), deep, outer[3]),
+            RoomSide((x1, y0), (-1.0, 0.0), (0.0, 1.0), wide, outer[0]),
+            RoomSide((x1, y1), (0.0, -1.0), (-1.0, 0.0), deep, outer[1]),
+            RoomSide((x0, y1), (1.0, 0.0), (0.0, -1.0), wide, outer[2]),
+            RoomSide((x0, y0), (0.0, 1.0), (1.0, 0.0), deep, outer[3]),
         ]
         rooms.append(Room(use, (x0, y0, x1, y1), sides))
     return rooms
@@ -269,12 +182,12 @@ def _passages(rng: np.random.Generator, rooms: list[Room], cells: list[Rectangle
         side, fixed, start, end = links[a, b]
         room_for = end - start - 0.3
         wide = day_rooms and room_for > 1.2 and rng.random() < 0.75
-        width = float(rng.uniform(1.1, min(2.2, room_for))) if wide else float(rng.uniform(0.82, 0.95))
+        width = float(rng.uniform(1.1, min(2.2, room_for))) if wide else rng.uniform(0.82, 0.95)
         low, high = start + 0.15 + width / 2, end - 0.15 - width / 2
         # Doors sit near corners, so that their leaf opens along a wall.
         middle = rng.uniform(low, high) if wide else (low + 0.06 if rng.random() < 0.5 else high - 0.06)
-        centre = (float(middle), fixed) if side in (0, 2) else (fixed, float(middle))
-        height = float(rng.uniform(2.1, 2.25)) if wide else 2.05
+        centre = (middle, fixed) if side in (0, 2) else (fixed, middle)
+        height = rng.uniform(2.1, 2.25) if wide else 2.05
         passages.append(Passage("opening" if wide else "door", (a, b), (side, (side + 2) % 4), centre, width, height))
     return passages
 
@@ -287,12 +200,12 @@ def _windows(rng: np.random.Generator, rooms: list[Room], height: float) -> None
             if rank and rng.random() < 0.35:
                 continue
             if room.use == "bathroom":
-                spans, sill = [min(float(rng.uniform(0.6, 1.0)), side.length - 0.8)], 1.25
+                spans, sill = [min(rng.uniform(0.6, 1.0), side.length - 0.8)], 1.25
             elif room.use == "kitchen":
-                spans, sill = [min(float(rng.uniform(0.9, 1.5)), side.length - 0.8)], 1.1
+                spans, sill = [min(rng.uniform(0.9, 1.5), side.length - 0.8)], 1.1
             else:
                 french = room.use in ("living", "dining") and rank == 0 and rng.random() < 0.4
-                sill = 0.06 if french else float(rng.uniform(0.8, 0.95))
+                sill = 0.06 if french else rng.uniform(0.8, 0.95)
                 count = 2 if side.length > 4.6 and rng.random() < 0.6 else 1
                 widest = min(2.4, side.length / count - 1.0)
                 if widest < 0.7:
@@ -302,4 +215,4 @@ def _windows(rng: np.random.Generator, rooms: list[Room], height: float) -> None
                 continue
             for k, span in enumerate(spans):
                 middle = side.length * (k + 0.5) / len(spans) + rng.uniform(-0.1, 0.1)
-                side.holes.append(Hole("window", float(middle - span / 2), float(middle + span / 2), sill, top))
+                side.holes.append(Hole("window", middle - span / 2, middle + span / 2, sill, top))

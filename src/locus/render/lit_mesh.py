@@ -9,7 +9,7 @@ from jaxtyping import Float32, Int32
 from locus.render.baking import LIFT, Baked, sun_share, window_met
 from locus.render.lights import Lights, basis
 from locus.render.materials import TextureStore
-from locus.render.parts import Mesh
+from locus.render.surfaces import Mesh
 from locus.scenes.rays import Hits, Tracer
 
 MIRRORS_BELOW = 0.5
@@ -32,7 +32,7 @@ class Samples:
     """The window through which a ray left, -1 for none."""
 
 
-class Stage:
+class LitMesh:
     """A lit scene. Reading it is safe from several threads."""
 
     def __init__(

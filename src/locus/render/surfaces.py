@@ -10,7 +10,7 @@ from locus.render.materials import Material
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Surface:
     """A piece of surface with one material. Normals point outwards; corners on a sharp edge are not shared."""
 
     vertices: Float32[np.ndarray, "v 3"]
@@ -25,7 +25,7 @@ class Part:
     def tints(self) -> Float32[np.ndarray, "v 3"]:
         return np.ones_like(self.vertices) if self.tint is None else self.tint
 
-    def moved(self, matrix: Float[np.ndarray, "4 4"]) -> "Part":
+    def moved(self, matrix: Float[np.ndarray, "4 4"]) -> "Surface":
         """The part under a rigid motion (with a uniform scale, if any)."""
         rotation = matrix[:3, :3].astype(np.float32)
         vertices = self.vertices @ rotation.T + matrix[:3, 3].astype(np.float32)
@@ -33,10 +33,10 @@ class Part:
         return replace(self, vertices=vertices, normals=normals / np.linalg.norm(normals, axis=1, keepdims=True))
 
 
-def merged(parts: Sequence[Part]) -> Part:
+def merged(parts: Sequence[Surface]) -> Surface:
     """Parts of one material as one."""
     starts = np.cumsum([0] + [len(part.vertices) for part in parts[:-1]])
-    return Part(
+    return Surface(
         np.concatenate([part.vertices for part in parts]),
         np.concatenate([part.normals for part in parts]),
         np.concatenate([part.uvs for part in parts]),
@@ -52,7 +52,7 @@ class Thing:
 
     semantic: int
     instance: int
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Surface] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)

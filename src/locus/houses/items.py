@@ -6,11 +6,12 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
+from locus.houses.motions import moved, shift
 from locus.render.lights import Lamp
-from locus.render.parts import Part
+from locus.render.surfaces import Surface
 
 
-def boxes_of(parts: list[Part]) -> Float[np.ndarray, "b 6"]:
+def boxes_of(parts: list[Surface]) -> Float[np.ndarray, "b 6"]:
     """Per part: its least and its greatest corner."""
     return np.array([[*part.vertices.min(axis=0), *part.vertices.max(axis=0)] for part in parts], float)
 
@@ -26,14 +27,20 @@ class Shelf:
     z: float
     headroom: float = 1.0
 
+    @classmethod
+    def on_top(cls, width: float, depth: float, z: float, headroom: float, inset: float = 0.0) -> "Shelf":
+        """The top of something with its middle at the origin, but for a margin along its edges."""
+        x, y = width / 2 - inset, depth / 2 - inset
+        return cls(-x, -y, x, y, z, headroom)
+
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Item:
     """Origin: the middle of its footprint, on the floor. z is up, +y is its front (its back goes to the wall).
     For what hangs on a wall the back is at y = 0."""
 
     kind: str
-    parts: list[Part]
+    parts: list[Surface]
     shelves: list[Shelf] = field(default_factory=list)
     lamps: list[Lamp] = field(default_factory=list)
 
@@ -48,19 +55,13 @@ class Model:
         low, high = self.bounds()
         return high - low
 
-    def centred(self) -> "Model":
+    def centred(self) -> "Item":
         """The same model with its origin in the middle of its footprint and its lowest point at 0."""
         low, high = self.bounds()
-        move = np.array([-(low[0] + high[0]) / 2, -(low[1] + high[1]) / 2, -low[2]])
-        matrix = np.eye(4)
-        matrix[:3, 3] = move
-        dx, dy, dz = move
+        dx, dy, dz = -(low[0] + high[0]) / 2, -(low[1] + high[1]) / 2, -low[2]
         return replace(
             self,
-            parts=[part.moved(matrix) for part in self.parts],
+            parts=moved(self.parts, shift(dx, dy, dz)),
             shelves=[Shelf(s.x0 + dx, s.y0 + dy, s.x1 + dx, s.y1 + dy, s.z + dz, s.headroom) for s in self.shelves],
-            lamps=[
-                replace(lamp, position=(lamp.position[0] + dx, lamp.position[1] + dy, lamp.position[2] + dz))
-                for lamp in self.lamps
-            ],
+            lamps=[lamp.moved(shift(dx, dy, dz)) for lamp in self.lamps],
         )
