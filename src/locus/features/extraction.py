@@ -18,14 +18,13 @@ from locus.features.feature_file import FeatureFile, Header, Layout, finished
 from locus.features.images import Input, NamedImage, sources
 from locus.features.ranks import alone, digest, merge, rank_file, rank_files, share
 from locus.model import LoCUS
-from locus.model.int8 import quantized
 from locus.progress import track
 
 BATCH = {"cpu": 4, "cuda": 32}
 
 
 @dataclass
-class Summary:
+class ExtractionSummary:
     """What a run did."""
 
     path: Path
@@ -56,10 +55,9 @@ def extract(
     scale: int = 0,
     batch: int | None = None,
     workers: int = 2,
-    int8: bool = False,
     every: int = 1,
     progress: bool = False,
-) -> Summary:
+) -> ExtractionSummary:
     """Write the features of images to the HDF5 file `out` (its layouts: `locus.features.feature_file`).
 
     Images that are in the file are not done again. One that cannot be read is left out, with a warning. Under torchrun
@@ -73,7 +71,6 @@ def extract(
         scale: The scale, counted from 0, that goes into hloc's layout.
         batch: How many images of one size are run together. By default 4 on a CPU and 32 on a GPU.
         workers: Threads that read and resize images ahead.
-        int8: Run the backbone's linear layers in 8 bits: faster on a CPU, features nearly the same.
         every: Of videos, take every so-many-th frame.
         progress: Show a bar.
     """
@@ -84,14 +81,13 @@ def extract(
     if (batch is not None and batch < 1) or workers < 1:
         raise LocusError(f"batch and workers must be positive, not {batch} and {workers}")
     images = sources(inputs, every)
-    fingerprint = model.fingerprint + ("-int8" if int8 else "")
-    header = Header(model.name, fingerprint, model.radii, layout, scale if layout == "hloc" else 0)
+    header = Header(model.name, model.fingerprint, model.radii, layout, scale if layout == "hloc" else 0)
     mine = images[rank::world]
     if world == 1:
         with FeatureFile(out, header) as file:
             for leftover in rank_files(out):
                 file.absorb(leftover)
-            summary = _run(mine, file, {}, model, batch, workers, int8, progress)
+            summary = _run(mine, file, {}, model, batch, workers, progress)
             if not file.states:
                 out.unlink()
                 _complain(summary)
@@ -99,7 +95,7 @@ def extract(
     with alone(out.parent):  # opening a file that was left by a killed process changes it
         elsewhere = finished(out, header)
     with FeatureFile(rank_file(out, rank), header) as file:
-        summary = _run(mine, file, elsewhere, model, batch, workers, int8, progress and rank == 0)
+        summary = _run(mine, file, elsewhere, model, batch, workers, progress and rank == 0)
         names = [image.name for image in images]
         file.mark_complete(digest(names))
     if merge(out, header, world, digest(names)):
@@ -117,28 +113,26 @@ def _run(
     model: LoCUS,
     batch: int | None,
     workers: int,
-    int8: bool,
     progress: bool,
-) -> Summary:
+) -> ExtractionSummary:
     done = {**elsewhere, **file.states}
     todo = [image for image in images if done.get(image.name) != image.state]
     if changed := [image.name for image in todo if image.name in done]:
         warnings.warn(
             f"{len(changed)} images changed since they were done, {changed[0]} first; done again", stacklevel=3
         )
-    summary = Summary(file.path, present=len(images) - len(todo))
+    summary = ExtractionSummary(file.path, present=len(images) - len(todo))
     if not todo:
         return summary
     device = next(model.buffers()).device
     batch = batch or BATCH.get(device.type, BATCH["cuda"])
-    network = quantized(model) if int8 else model
     ready = prefetched(todo, model, workers, ahead=2 * batch)
     # Writing has a thread of its own: the disk is slow, and the many small pieces that HDF5 keeps in memory would lie
     # between the network's large ones, so that memory falls apart and grows by a megabyte an image.
     with ThreadPoolExecutor(1, thread_name_prefix="locus-writer") as writer:
         writing: Future[None] | None = None
         for group in batches(_readable(track(ready, "extracting", len(todo), progress), summary), batch):
-            features = _features(network, group, device)
+            features = _features(model, group, device)
             if writing is not None:
                 writing.result()
             writing = writer.submit(_store, file, group, features)
@@ -181,7 +175,7 @@ def prefetched(
         pool.shutdown(cancel_futures=True)
 
 
-def _readable(items: Iterable[Prepared | tuple[str, LocusError]], summary: Summary) -> Iterator[Prepared]:
+def _readable(items: Iterable[Prepared | tuple[str, LocusError]], summary: ExtractionSummary) -> Iterator[Prepared]:
     for item in items:
         if isinstance(item, Prepared):
             yield item
@@ -205,14 +199,14 @@ def batches(items: Iterable[Prepared], size: int) -> Iterator[list[Prepared]]:
 
 @torch.inference_mode()
 def _features(
-    network: LoCUS, group: Sequence[Prepared], device: torch.device
+    model: LoCUS, group: Sequence[Prepared], device: torch.device
 ) -> Float16[ndarray, "b scales rows columns dimension"]:
     images = torch.stack([item.pixels for item in group]).to(device)
     with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
-        features = network(images)
+        features = model(images)
     return features.transpose(0, 1).half().cpu().numpy()
 
 
-def _complain(summary: Summary) -> None:
+def _complain(summary: ExtractionSummary) -> None:
     name, reason = next(iter(summary.skipped.items()))
     raise LocusError(f"none of the {len(summary.skipped)} images could be read; {name}: {reason}")
