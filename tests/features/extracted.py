@@ -36,4 +36,5 @@ def stored(path):
 
 
 def inside(folder):
-    return sorted(path.name for path in folder.iterdir())
+    """What a user sees of a folder; locks are hidden."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))

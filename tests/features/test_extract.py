@@ -10,7 +10,7 @@ from PIL import Image
 
 import locus
 from locus.errors import LocusError
-from locus.features.extraction import batches, prefetched
+from locus.features.extraction import batches, prepared
 from locus.features.feature_file import open_features
 from locus.features.images import NamedImage, sources
 from tests.features.extracted import SIZES, check, inside, stored
@@ -122,10 +122,10 @@ def test_batches_are_of_one_size_and_prefetching_is_bounded(folder, model):
         return NamedImage(image.name, lambda: read.append(image.name) or image.read())
 
     images = [counted(image) for image in sorted(sources(folder), key=lambda image: image.name[-6:])]
-    ready = prefetched(images, model, workers=3, ahead=4)
+    ready = prepared(images, model, workers=3, ahead=4)
     for taken, item in enumerate(ready, 1):
         time.sleep(0.01)
         assert item.name == images[taken - 1].name
         assert len(read) <= taken + 4
-    groups = list(batches(prefetched(images, model, 2, 4), 4))
+    groups = list(batches(prepared(images, model, 2, 4), 4))
     assert [len(group) for group in groups] == [2, 1, 1, 4, 1, 1]

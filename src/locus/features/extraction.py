@@ -2,8 +2,7 @@
 
 import os
 import warnings
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from locus.features.images import Input, NamedImage, sources
 from locus.features.ranks import alone, digest, merge, rank_file, rank_files, share
 from locus.model import LoCUS
 from locus.progress import track
+from locus.threads import in_order
 
 BATCH = {"cpu": 4, "cuda": 32}
 
@@ -37,7 +37,7 @@ class ExtractionSummary:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedImage:
     """An image as the model takes it."""
 
     name: str
@@ -88,11 +88,12 @@ def extract(
             for leftover in rank_files(out):
                 file.absorb(leftover)
             summary = _run(mine, file, {}, model, batch, workers, progress)
-            if not file.states:
-                out.unlink()
-                _complain(summary)
+            empty = not file.states
+        if empty:
+            out.unlink()
+            _complain(summary)
         return summary
-    with alone(out.parent):  # opening a file that was left by a killed process changes it
+    with alone(out):  # opening a file that was left by a killed process changes it
         elsewhere = finished(out, header)
     with FeatureFile(rank_file(out, rank), header) as file:
         summary = _run(mine, file, elsewhere, model, batch, workers, progress and rank == 0)
@@ -126,7 +127,7 @@ def _run(
         return summary
     device = next(model.buffers()).device
     batch = batch or BATCH.get(device.type, BATCH["cuda"])
-    ready = prefetched(todo, model, workers, ahead=2 * batch)
+    ready = prepared(todo, model, workers, ahead=2 * batch)
     # Writing has a thread of its own: the disk is slow, and the many small pieces that HDF5 keeps in memory would lie
     # between the network's large ones, so that memory falls apart and grows by a megabyte an image.
     with ThreadPoolExecutor(1, thread_name_prefix="locus-writer") as writer:
@@ -143,41 +144,33 @@ def _run(
 
 
 def _store(
-    file: FeatureFile, group: Sequence[Prepared], features: Float16[ndarray, "b scales rows columns dimension"]
+    file: FeatureFile, group: Sequence[PreparedImage], features: Float16[ndarray, "b scales rows columns dimension"]
 ) -> None:
     for item, own in zip(group, features, strict=True):
         file.write(item.name, own, item.image_size, item.state)
     file.commit()
 
 
-def prefetched(
+def prepared(
     images: Iterable[NamedImage], model: LoCUS, workers: int, ahead: int
-) -> Generator[Prepared | tuple[str, LocusError], None, None]:
+) -> Iterator[PreparedImage | tuple[str, LocusError]]:
     """The images in order, read and resized by threads, never more than `ahead` of them waiting."""
 
-    def prepare(image: NamedImage) -> Prepared | tuple[str, LocusError]:
+    def prepare(image: NamedImage) -> PreparedImage | tuple[str, LocusError]:
         try:
             pixels = image.read()
-            return Prepared(image.name, image.state, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
+            return PreparedImage(image.name, image.state, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
         except LocusError as error:
             return image.name, error
 
-    waiting: deque[Future[Prepared | tuple[str, LocusError]]] = deque()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="locus-images")
-    try:
-        for image in images:
-            waiting.append(pool.submit(prepare, image))
-            if len(waiting) == ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return in_order(prepare, images, workers, ahead)
 
 
-def _readable(items: Iterable[Prepared | tuple[str, LocusError]], summary: ExtractionSummary) -> Iterator[Prepared]:
+def _readable(
+    items: Iterable[PreparedImage | tuple[str, LocusError]], summary: ExtractionSummary
+) -> Iterator[PreparedImage]:
     for item in items:
-        if isinstance(item, Prepared):
+        if isinstance(item, PreparedImage):
             yield item
         else:
             name, error = item
@@ -185,9 +178,9 @@ def _readable(items: Iterable[Prepared | tuple[str, LocusError]], summary: Extra
             warnings.warn(f"{name} is left out: {error}", stacklevel=4)
 
 
-def batches(items: Iterable[Prepared], size: int) -> Iterator[list[Prepared]]:
+def batches(items: Iterable[PreparedImage], size: int) -> Iterator[list[PreparedImage]]:
     """Neighbours of one size, at most so many together."""
-    group: list[Prepared] = []
+    group: list[PreparedImage] = []
     for item in items:
         if group and (len(group) == size or item.pixels.shape != group[0].pixels.shape):
             yield group
@@ -199,7 +192,7 @@ def batches(items: Iterable[Prepared], size: int) -> Iterator[list[Prepared]]:
 
 @torch.inference_mode()
 def _features(
-    model: LoCUS, group: Sequence[Prepared], device: torch.device
+    model: LoCUS, group: Sequence[PreparedImage], device: torch.device
 ) -> Float16[ndarray, "b scales rows columns dimension"]:
     images = torch.stack([item.pixels for item in group]).to(device)
     with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):

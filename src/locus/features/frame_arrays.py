@@ -46,7 +46,7 @@ def read_arrays(files: Sequence[Path], kind: type[np.floating], shape: tuple[int
         try:
             with file.open("rb", buffering=0) as opened:
                 opened.seek(HEADER)
-                whole = opened.readinto(row.data.cast("B")) == row.nbytes
+                whole = opened.readinto(row.data.cast("B")) == row.nbytes and not opened.read(1)
         except OSError as error:
             raise LocusError(f"the cached {file} cannot be read ({error.strerror}); run the same again") from None
         if not whole:
