@@ -1,14 +1,12 @@
-"""How fast features are extracted from files on disk, beside the bare network on images that lie ready in memory; what
-8 bits gain and cost; and how much memory many images take.
+"""How fast features are extracted from files on disk, beside the bare network on images that lie ready in memory; and
+how much memory many images take.
 
     python benchmarks/extract.py [--model dinov2-small-focus --layer 9]
 
 "files" is the whole way from JPEG files to an HDF5 file, "bare" the network alone on batches of the same size. The two
-sides, and the two precisions, take turns, and medians are compared, because machines are noisy; "CPU" compares the time
-that processors spent, which on a machine shared with others says more than the clock. "cosine" compares the features of
-each patch in 8 bits with those in full precision, as stored: the mean, and the lowest of all patches. Peak memory is
-that of fresh processes, one with eight times the images of the other. Without `--model` a random ViT-S/14 is measured:
-the same speed, but its cosines say nothing.
+sides take turns, and medians are compared, because machines are noisy; "CPU" compares the time that processors spent,
+which on a machine shared with others says more than the clock. Peak memory is that of fresh processes, one with eight
+times the images of the other. Without `--model` a random ViT-S/14 is measured: the same speed.
 """
 
 import multiprocessing
@@ -27,10 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from locus.features.extraction import BATCH, extract
-from locus.features.feature_file import open_features
 from locus.features.images import sources
 from locus.model import LoCUS
-from locus.model.int8 import quantized
 
 DATA = Path(os.environ.get("LOCUS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -83,25 +79,15 @@ def seconds(job: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - start, time.process_time() - spent
 
 
-def files(images: Path, model: LoCUS, int8: bool = False) -> None:
+def files(images: Path, model: LoCUS) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        extract(images, Path(folder) / "out.h5", model, int8=int8)
+        extract(images, Path(folder) / "out.h5", model)
 
 
 @torch.inference_mode()
 def bare(images: list[torch.Tensor], network: LoCUS) -> None:
     for batch in images:
         network(batch)
-
-
-def cosines(images: Path, folder: Path, model: LoCUS) -> tuple[float, float]:
-    full, small = folder / f"{images.name}-full.h5", folder / f"{images.name}-int8.h5"
-    extract(images, full, model)
-    extract(images, small, model, int8=True)
-    with open_features(full) as a, open_features(small) as b:
-        pairs = [[file[name]["features"][:].astype(np.float32) for file in (a, b)] for name in a]
-    values = np.concatenate([(x * y).sum(-1).ravel() for x, y in pairs])
-    return float(values.mean()), float(values.min())
 
 
 def peak_megabytes(arguments: tuple[str, Path]) -> float:
@@ -117,32 +103,27 @@ def main(arguments: Arguments) -> None:
         torch.set_num_threads(arguments.threads)
     console = Console()
     table = Table(title=f"{arguments.count} images, {torch.get_num_threads()} threads; images/s, medians")
-    columns = ("pixels", "bare", "files", "ratio", "CPU", "int8", "ratio to bare", "CPU", "cosine", "lowest")
+    columns = ("pixels", "bare", "files", "ratio", "CPU")
     for column in columns:
         table.add_column(column, justify="right")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         model = build(arguments.model, arguments.layer, folder)
-        small = quantized(model)
         for size in arguments.sizes:
             images = square_images(arguments.images, folder, size, arguments.count)
             ready = torch.stack([model.prepare(image.read()) for image in sources(images)]).split(BATCH["cpu"])
             jobs: dict[str, Callable[[], object]] = {
                 "bare": lambda ready=ready: bare(list(ready), model),
                 "files": lambda images=images: files(images, model),
-                "int8": lambda ready=ready: bare(list(ready), small),
             }
             bare(list(ready[:1]), model)
-            bare(list(ready[:1]), small)
             times: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}
             for _ in range(arguments.repeats):
                 for name, job in jobs.items():
                     times[name].append(seconds(job))
             rate = {name: arguments.count / np.median(values, axis=0) for name, values in times.items()}
-            row = [f"{rate['bare'][0]:.2f}"]
-            for name in ("files", "int8"):
-                row += [f"{value:.2f}" for value in (rate[name][0], *(rate[name] / rate["bare"]))]
-            table.add_row(str(size), *row, *(f"{value:.4f}" for value in cosines(images, folder, model)))
+            values = (rate["bare"][0], rate["files"][0], *(rate["files"] / rate["bare"]))
+            table.add_row(str(size), *(f"{value:.2f}" for value in values))
         console.print(table)
         counts = (2 * arguments.count, 16 * arguments.count)
         folders = [square_images(arguments.images, folder, arguments.sizes[0], count) for count in counts]

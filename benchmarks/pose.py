@@ -97,7 +97,7 @@ def pairs_of(path: Path, model: LoCUS, cache: Path | None, count: int) -> Iterat
     scene = load_scene(path)
     cached = cache_scene(scene, model.backbone, model.resolution, folder=cache)
     learned = scene_features(model, scene, cache)
-    tokens = torch.from_numpy(np.asarray(cached.tokens[:, cached.prefix :], np.float32))
+    tokens = torch.from_numpy(np.asarray(cached.tokens[:][:, cached.prefix :], np.float32))
     components = principal_components(tokens.flatten(0, 1), 64)
     reduced = normalize(components(tokens), dim=-1).unflatten(1, cached.grid)
     views: dict[int, View] = {}

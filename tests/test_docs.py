@@ -20,7 +20,7 @@ from tests.pages import DOCS, FENCED, ROOT, indented_blocks, name_of
 
 # What stands for something else in a command.
 MEANT = {"TASK": "retrieval", "X": "1", "Y": "1", "...": ""}
-ACTIONS = ("eval", "segment", "weights")  # commands with sub-commands
+ACTIONS = ("cache", "eval", "segment", "weights")  # commands with sub-commands
 
 
 def commands(page: Path) -> Iterator[tuple[str, bool]]:

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus.commands.cache import cache
 from locus.commands.demo import demo
 from locus.commands.evaluate import evaluate_tasks
 from locus.commands.features import export, extract
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "train": train_from,
     "eval": evaluate_tasks,
     "weights": weights,
+    "cache": cache,
     "export": export,
     "extract": extract,
     "map": map_scenes,

@@ -1,12 +1,17 @@
-"""Writing files so that they are there whole or not at all, whatever happens in between."""
+"""Files: written so that they are there whole or not at all, locked against a second writer, told apart by content."""
 
 import errno
+import hashlib
 import os
 import tempfile
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from functools import lru_cache
 from glob import escape
 from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
 
 
 @contextmanager
@@ -41,6 +46,43 @@ def clear_leftovers(paths: Iterable[Path]) -> None:
     for path in paths:
         for leftover in path.parent.glob(f".{escape(path.name)}.????????"):  # as mkstemp names them
             leftover.unlink(missing_ok=True)
+
+
+def lock(path: Path) -> FileLock:
+    """The lock of a file: one process at a time. The system lets go of it when the process ends, however it ends.
+
+    It is a hidden file beside the other, and stays: to remove it while somebody waits for it would make two locks.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(path.with_name(f".{path.name}.lock"), thread_local=False)
+
+
+def content_hash(*parts: object) -> str:
+    """A hash of files by their bytes, of arrays by their values, of other things by what `repr` says of them.
+
+    A file that cannot be read counts as one that is not there.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            try:
+                state = part.stat()
+                digest.update(_file_hash(part, state.st_size, state.st_mtime_ns))
+            except OSError:
+                digest.update(b"no file")
+        elif isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype} {part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        else:
+            digest.update(repr(part).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:32]
+
+
+@lru_cache(maxsize=2**16)
+def _file_hash(path: Path, size: int, changed: int) -> bytes:
+    """Read once in a process, and again when the size or the time of change is another."""
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def _umask() -> int:

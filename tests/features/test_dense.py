@@ -61,3 +61,12 @@ def test_a_map_is_made_from_a_folder(folder, model, tmp_path):
     assert (LandmarkMap.load(world.save(tmp_path / "map")).landmarks.label == -1).all()
     location = world.localize(model, scene[0].image, scene[0].camera, scene[0].depth)
     assert location.here or location.reason.startswith("not here: ")
+
+
+def test_features_can_be_trained_on(folder, model, tmp_path):
+    """A layer of the user's own on a scene's features, and on an image's, has gradients."""
+    scene = load_scene(folder)
+    for features in (scene_features(model, scene, tmp_path / "cache").features, model.features(scene[0].image)):
+        layer = torch.nn.Linear(16, 3)
+        (layer(features) ** 2).sum().backward()
+        assert layer.weight.grad.abs().sum() > 0

@@ -11,7 +11,8 @@ from locus.geometry import Camera, transform
 from locus.model import LoCUS
 from locus.scenes import LabelClass, Scene, patch_points
 from locus.scenes.patches import patch_centres
-from locus.scenes.scene import Convention, Source
+from locus.scenes.scene import Convention
+from locus.scenes.source import Source
 from tests.scenes import room
 
 CAMERA = Camera(room.WIDTH, room.HEIGHT, room.FX, room.FY, room.CX, room.CY)

@@ -249,7 +249,7 @@ def test_unreadable_frames_are_counted_and_named_by_inspect_and_overlap(folder):
     inspection = inspect(scene)
     assert set(inspection.unreadable) == {"000003", "000005"}
     assert dict(inspection.facts())["frames"].endswith("6 of them readable")
-    with pytest.warns(UserWarning, match=r"2 of 8 frames cannot be read.*000003"):
+    with pytest.warns(UserWarning, match=r"2 of 8 frames are left out.*000003"):
         shares = overlap(scene)
     bad = np.isnan(shares)
     assert bad[[3, 5]].all()

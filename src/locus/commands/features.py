@@ -20,7 +20,6 @@ def extract(
     layer: int | None = None,
     batch: int | None = None,
     workers: int = 2,
-    int8: tyro.conf.FlagCreatePairsOff[bool] = False,
     every: int = 1,
 ) -> int:
     """Write the features of images, videos or scenes to one HDF5 file.
@@ -37,7 +36,6 @@ def extract(
         layer: How many blocks of a bare backbone are run. By default all.
         batch: Images of one size that are run together. By default 4 on a CPU, 32 on a GPU.
         workers: Threads that read images ahead.
-        int8: Multiply in 8 bits: faster on CPUs, features nearly the same.
         every: Of videos, take every so-many-th frame.
     """
     from locus.features.extraction import extract as extract_features
@@ -54,7 +52,6 @@ def extract(
             scale=scale,
             batch=batch,
             workers=workers,
-            int8=int8,
             every=every,
             progress=True,
         )

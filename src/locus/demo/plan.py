@@ -52,7 +52,7 @@ class DemoFolder:
     run = property(lambda self: self.path / "run")
     map = property(lambda self: self.path / "map")
     cache = property(lambda self: self.path / "cache")
-    tokens = property(lambda self: self.path / "cache/tokens")
+    tokens = property(lambda self: self.path / "cache" / "tokens")
     report = property(lambda self: self.path / "report.html")
 
     def remember(self, backbone: str | None) -> None:

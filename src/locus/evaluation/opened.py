@@ -10,7 +10,7 @@ from numpy import ndarray
 from locus.errors import LocusError
 from locus.scenes import Frame, Scene
 from locus.scenes.patches import patch_points
-from locus.scenes.visibility import FrameGeometry, each_frame, overlap_of
+from locus.scenes.visibility import FrameGeometry, each_frame, first_camera, overlap_of, read_frames
 
 SHORTER = 18  # patches along an image's shorter side, where no method says how many
 
@@ -57,28 +57,20 @@ class Place:
 
 def open_place(scene: Scene, grid: tuple[int, int] | None = None) -> Place:
     """The frames of a scene on a (rows, columns) grid; those that cannot be used are named in a warning."""
-    size = first_size(scene)
-    grid = grid or grid_of(*size)
+    shape = grid or grid_of(*first_size(scene))
 
     def read(frame: Frame) -> tuple[ndarray, FrameGeometry]:
-        if (frame.camera.width, frame.camera.height) != size:
-            raise EvaluationError(f"frame {frame.name} is not of {size[0]}×{size[1]} pixels, as the first is")
-        return patch_points(frame, grid)[0].astype(np.float32), FrameGeometry.of(frame)
+        return patch_points(frame, shape)[0].astype(np.float32), FrameGeometry.of(frame)
 
-    readings = list(each_frame(read, scene))
-    unusable = [reading for reading in readings if isinstance(reading, LocusError)]
-    if unusable:
-        reasons = "; ".join(str(error) for error in unusable[:3])
-        warnings.warn(f"{scene.name}: {len(unusable)} of {len(scene)} frames are left out: {reasons}", stacklevel=2)
-    usable = [index for index, reading in enumerate(readings) if not isinstance(reading, LocusError)]
-    if len(usable) < 2:
+    readings = dict(read_frames(scene, read))
+    if len(readings) < 2:
         raise EvaluationError(
-            f"{scene.name} has {len(usable)} frames that can be used; views are compared, so two are needed"
+            f"{scene.name} has {len(readings)} frames that can be used; views are compared, so two are needed"
         )
-    points = np.stack([readings[index][0] for index in usable])
+    points = np.stack([points for points, _ in readings.values()])
     if not np.isfinite(points).any():
         raise EvaluationError(f"{scene.name} has no patch with valid depth; see `locus inspect`")
-    return Place(scene, usable, points, overlap_of([readings[index][1] for index in usable]))
+    return Place(scene, list(readings), points, overlap_of([geometry for _, geometry in readings.values()]))
 
 
 def labelled_rows(place: Place) -> list[int]:
@@ -96,13 +88,8 @@ def labelled_rows(place: Place) -> list[int]:
 
 def first_size(scene: Scene) -> tuple[int, int]:
     """(width, height) of the first frame that can be read."""
-    reason = "it has no frames"
-    for frame in scene:
-        try:
-            return frame.camera.width, frame.camera.height
-        except LocusError as error:
-            reason = str(error)
-    raise EvaluationError(f"no frame of {scene.name} can be read: {reason}")
+    camera = first_camera(scene)
+    return camera.width, camera.height
 
 
 def grid_of(width: int, height: int) -> tuple[int, int]:

@@ -14,11 +14,11 @@ from locus.errors import LocusError
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.opened import Place, first_size, open_place
 from locus.evaluation.table import Cell, Row
-from locus.features.cache import scene_fingerprint
 from locus.files import atomic, cache_folder
 from locus.progress import track
 from locus.scenes import Scene, load_scene
 from locus.scenes.collection import open_scenes
+from locus.scenes.fingerprint import scene_fingerprint
 
 VERSION = 3  # of what is computed: counted up when a finished part would come out differently now
 

@@ -1,5 +1,7 @@
 """Other pictures of the same view: a part of it, in other light, with its geometry kept exact."""
 
+from typing import NamedTuple
+
 import cv2
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
@@ -10,9 +12,17 @@ from locus.geometry import Camera
 SMALLEST = 0.55  # of the image's sides, in a crop
 
 
+class AugmentedView(NamedTuple):
+    """A frame's picture, and the geometry that belongs to it."""
+
+    image: UInt8[ndarray, "h w 3"]
+    depth: Float32[ndarray, "h w"]
+    camera: Camera
+
+
 def augmented(
     image: UInt8[ndarray, "h w 3"], depth: Float32[ndarray, "h w"], camera: Camera, rng: np.random.Generator
-) -> tuple[UInt8[ndarray, "h w 3"], Float32[ndarray, "h w"], Camera]:
+) -> AugmentedView:
     """A random part of a frame at the frame's own size, recoloured; depth and camera to match.
 
     A crop moves things to other places in the image, and the principal point with them: it breaks the habit of
@@ -26,7 +36,7 @@ def augmented(
     pixels = cv2.resize(image[y : y + h, x : x + w], (width, height), interpolation=cv2.INTER_CUBIC)
     # Nearest: depth between two surfaces is on neither.
     surface = cv2.resize(depth[y : y + h, x : x + w], (width, height), interpolation=cv2.INTER_NEAREST_EXACT)
-    return recoloured(pixels, rng), surface, part
+    return AugmentedView(recoloured(pixels, rng), surface, part)
 
 
 def recoloured(image: UInt8[ndarray, "h w 3"], rng: np.random.Generator) -> UInt8[ndarray, "h w 3"]:

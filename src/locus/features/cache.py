@@ -1,21 +1,18 @@
-"""The feature cache: a scene's frozen tokens and patch points, computed once and memory-mapped from then on.
+"""The feature cache: frozen tokens and patch points of frames, computed once and read from disk from then on.
 
-A cache's folder is named by a hash of everything that changes what is in it (the backbone's weights and layer, the
-image size, every file of the scene, how its numbers are read), so another state of any of them is another cache.
+Each frame's tokens are a file named by a hash of its image, in a folder named by the backbone and the resolution; its
+points are a file named by a hash of its depth, camera and pose; the overlap of some frames is named by all of those. So
+another selection of frames, or a scene that was renamed, copied or got more files, finds what is there, and what has
+changed is not found. A file gets its name when it is whole, and two processes that make one make the same: no locks.
 """
 
-import hashlib
-import json
-import os
+import re
 import shutil
-import tempfile
-import warnings
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,72 +22,42 @@ from torch import Tensor
 
 from locus.backbones import Backbone
 from locus.errors import LocusError
-from locus.features.views import view
-from locus.files import cache_folder
-from locus.geometry import Camera
+from locus.features.augmentation import augmented
+from locus.features.frame_arrays import FrameTokens, read_arrays, write_array
+from locus.files import cache_folder, content_hash
+from locus.geometry import Camera, transform
 from locus.progress import track
 from locus.scenes import Frame, Scene
-from locus.scenes.scene import Source
-from locus.scenes.visibility import FrameGeometry, each_frame, overlap_of
+from locus.scenes.patches import patch_points_camera
+from locus.scenes.visibility import FrameGeometry, first_camera, overlap_of, read_frames
 
-VERSION = 1
+VERSION = 2
 BATCH = 8  # frames a step; more is no faster on a CPU
 SPARE = 2**30  # bytes left free on the disk
 
 
 @dataclass(frozen=True)
-class CachedScene:
-    """What training needs of a scene. Arrays are read from disk as they are used."""
+class CachedFrames:
+    """The frames of a scene that could be read, their tokens and what their patches show."""
 
     name: str
     frames: list[str]
-    """Names of the frames that could be read."""
+    """Their names."""
     grid: tuple[int, int]
     prefix: int
-    tokens: Float16[ndarray, "frames n d"]
-    """Class and register tokens first, then the patches row by row."""
+    tokens: FrameTokens | Float16[ndarray, "frames n d"]
+    """Class and register tokens first, then the patches row by row. Read from disk as they are used."""
     points: Float32[ndarray, "frames rows columns 3"]
     """World points of the patches, NaN where there is none."""
+
+
+@dataclass(frozen=True)
+class CachedScene(CachedFrames):
+    """What training needs of a scene."""
+
     overlap: Float32[ndarray, "frames frames"]
     fingerprint: str
-    """Of all that the cache was made from."""
-
-
-def scene_fingerprint(scene: Scene) -> str:
-    """A hash of the state (name, size, time of change) of every file of a scene, and of how its numbers are read."""
-    if scene.folder is None:
-        raise LocusError(f"the scene {scene.name} is in memory alone; write it to a folder first (locus.scenes.export)")
-    digest = hashlib.sha256(f"{scene.convention} {[source.name for source in scene.sources]}".encode())
-    seen: set[str] = set()
-    for folder, folders, files in os.walk(scene.folder, followlinks=True):  # images are often a link to another disk
-        if (real := os.path.realpath(folder)) in seen:  # a link to a folder above would go on for ever
-            folders.clear()
-        seen.add(real)
-        folders.sort()
-        for file in sorted(files):
-            with suppress(FileNotFoundError):  # a link to nothing
-                state = Path(folder, file).stat()
-                digest.update(f"{folder} {file} {state.st_size} {state.st_mtime_ns}".encode(errors="surrogateescape"))
-    outside = {path for source in scene.sources for path in _paths(source) if not path.is_relative_to(scene.folder)}
-    for path in sorted(outside):  # such as a calibration for several scenes
-        if path.is_file():
-            digest.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode(errors="surrogateescape"))
-    return digest.hexdigest()[:16]
-
-
-def _paths(source: Source) -> Iterator[Path]:
-    """The files a frame's source names."""
-    for value in vars(source).values():
-        yield from (part for part in (value.values() if isinstance(value, dict) else [value]) if isinstance(part, Path))
-
-
-def cache_bytes(scene: Scene, backbone: Backbone, resolution: int | None = None) -> int:
-    """About how much disk the cache of a scene takes."""
-    camera = first_camera(scene)
-    width, height = backbone.size(camera.width, camera.height, resolution)
-    patches = (width // backbone.patch_size) * (height // backbone.patch_size)
-    per_frame = (backbone.prefix + patches) * backbone.dimension * 2 + patches * 12
-    return len(scene) * (per_frame + 4 * len(scene))
+    """Of all that this was made from."""
 
 
 def cache_scene(
@@ -102,20 +69,40 @@ def cache_scene(
     folder: Path | None = None,
     progress: bool = False,
 ) -> CachedScene:
-    """The cache of a scene, from disk if it is there, else computed and written.
+    """The frames of a scene and their overlap, from disk where they are there, else computed and written.
 
     Copy 0 is the scene as it is; each further one an augmented copy of its frames (`locus.features.augmentation`).
     """
-    key, place, fingerprint = _place(scene, backbone, resolution, copy, folder)
-    if not place.is_dir():
-        check_room(cache_bytes(scene, backbone, resolution), scene.name, folder)
-        _write(scene, backbone, resolution, copy, place, key, progress)
-    return _open(place, scene.name, fingerprint)
+    cache = _Cache(scene, backbone, resolution, copy, folder)
+    entries = cache.filled(progress)
+    made_from = (f"{entry.tokens.parent.name} {entry.tokens.stem} {entry.points.stem}" for entry in entries)
+    return CachedScene(
+        **vars(cache.read(entries)), overlap=cache.overlap(entries), fingerprint=content_hash(*made_from)
+    )
 
 
-def is_cached(scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None) -> bool:
-    """Whether a scene's cache, or that of a copy of it, is on disk."""
-    return _place(scene, backbone, resolution, copy, folder)[1].is_dir()
+def cache_frames(
+    scene: Scene,
+    backbone: Backbone,
+    resolution: int | None = None,
+    *,
+    folder: Path | None = None,
+    progress: bool = False,
+) -> CachedFrames:
+    """The same without the overlap, for those who compare no frames."""
+    cache = _Cache(scene, backbone, resolution, 0, folder)
+    return cache.read(cache.filled(progress))
+
+
+def cache_bytes(scene: Scene, backbone: Backbone, resolution: int | None = None) -> int:
+    """About how much disk the cache of a scene takes."""
+    return len(scene) * (_Cache(scene, backbone, resolution, 0, None).frame_bytes + 4 * len(scene))
+
+
+def missing_bytes(scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None) -> int:
+    """About how much of it, or of the cache of a copy, is still to be made."""
+    cache = _Cache(scene, backbone, resolution, copy, folder)
+    return cache.frame_bytes * sum(not entry.there for entry in cache.entries())
 
 
 def check_room(needed: int, what: str, folder: Path | None) -> None:
@@ -134,115 +121,113 @@ def _root(folder: Path | None) -> Path:
     return folder if folder is not None else cache_folder() / "tokens"
 
 
-def _place(
-    scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None
-) -> tuple[dict[str, Any], Path, str]:
-    """All that a cache is made from, where it lies, and the hash that it is called by."""
-    key = {
-        "version": VERSION,
-        "backbone": backbone.fingerprint,
-        "resolution": resolution,
-        "copy": copy,
-        "scene": scene_fingerprint(scene),
-    }
-    fingerprint = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-    return key, _root(folder) / f"{scene.name}-{fingerprint}", fingerprint
+@dataclass(frozen=True)
+class _Entry:
+    """Where a frame's tokens and points are, or are to be."""
 
+    index: int
+    tokens: Path
+    points: Path
+    geometry: str
+    """The state of its depth, camera and pose."""
 
-def _open(place: Path, name: str, fingerprint: str) -> CachedScene:
-    try:
-        stated = json.loads((place / "cache.json").read_text())
-        arrays = [np.load(place / f"{part}.npy", mmap_mode="r") for part in ("tokens", "points", "overlap")]
-    except (OSError, ValueError) as error:
-        raise LocusError(f"the cache {place} is damaged ({error}); delete it") from None
-    return CachedScene(name, stated["frames"], tuple(stated["grid"]), stated["prefix"], *arrays, fingerprint)
-
-
-def _write(
-    scene: Scene,
-    backbone: Backbone,
-    resolution: int | None,
-    copy: int,
-    place: Path,
-    key: Mapping[str, object],
-    progress: bool,
-) -> None:
-    """Compute into a temporary folder that gets its name when whole."""
-    camera = first_camera(scene)
-    size = backbone.size(camera.width, camera.height, resolution)
-    grid = (size[1] // backbone.patch_size, size[0] // backbone.patch_size)
-    partial = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
-    try:
-        shape = (len(scene), backbone.prefix + grid[0] * grid[1], backbone.dimension)
-        tokens = np.lib.format.open_memmap(partial / "tokens.npy", "w+", np.float16, shape)
-        points = np.full((len(scene), *grid, 3), np.nan, np.float32)
-        geometries: list[FrameGeometry] = []
-        names: list[str] = []
-        for batch in track(
-            _batches(scene, backbone, resolution, size, copy), scene.name, -(-len(scene) // BATCH), progress
-        ):
-            if not batch:
-                continue
-            images = torch.stack([reading.image for reading in batch])
-            rows = slice(len(names), len(names) + len(batch))
-            with torch.inference_mode():
-                tokens[rows] = backbone(images.to(backbone.mean.device))[0].half().cpu().numpy()
-            points[rows] = [reading.points for reading in batch]
-            geometries += [reading.geometry for reading in batch]
-            names += [reading.name for reading in batch]
-        if not names:
-            raise LocusError(f"no frame of {scene.name} can be used")
-        if not np.isfinite(tokens[: len(names)]).all():
-            raise LocusError(f"{backbone.name} gives tokens beyond the range of half precision on {scene.name}")
-        tokens.flush()
-        if len(names) < len(scene):  # frames were skipped: the array is as long as what is left
-            np.save(partial / "fewer.npy", tokens[: len(names)])
-            (partial / "fewer.npy").replace(partial / "tokens.npy")
-        np.save(partial / "points.npy", points[: len(names)])
-        np.save(partial / "overlap.npy", overlap_of(geometries))
-        stated = {"frames": names, "grid": grid, "prefix": backbone.prefix, "made from": key}
-        (partial / "cache.json").write_text(json.dumps(stated, indent=1))
-        try:
-            partial.rename(place)
-        except OSError:
-            if not place.is_dir():  # else another process was first, with the same
-                raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    @property
+    def there(self) -> bool:
+        return self.tokens.exists() and self.points.exists()
 
 
 @dataclass(frozen=True)
-class _Reading:
-    name: str
-    image: UInt8[Tensor, "3 h w"]
-    points: Float32[ndarray, "rows columns 3"]
-    geometry: FrameGeometry
+class _Cache:
+    """One scene, or an augmented copy of it, through one backbone at one resolution."""
 
+    scene: Scene
+    backbone: Backbone
+    resolution: int | None
+    copy: int
+    folder: Path | None
 
-def _batches(
-    scene: Scene, backbone: Backbone, resolution: int | None, size: tuple[int, int], copy: int
-) -> Iterator[list[_Reading]]:
-    """A few frames at a time, read by several threads; those that cannot be used are named in a warning."""
+    @cached_property
+    def grid(self) -> tuple[int, int]:
+        width, height = self.size(first_camera(self.scene))
+        return height // self.backbone.patch_size, width // self.backbone.patch_size
 
-    def read(frame: Frame) -> _Reading:
-        # The frame's own randomness, so that it does not depend on which other frames there are.
-        rng = np.random.default_rng([zlib.crc32(frame.name.encode()), copy]) if copy else None
-        pixels, points = view(frame, backbone, resolution, size, rng)
-        return _Reading(frame.name, pixels, points, FrameGeometry.of(frame))
+    def size(self, camera: Camera) -> tuple[int, int]:
+        return self.backbone.size(camera.width, camera.height, self.resolution)
 
-    for first in range(0, len(scene), BATCH):
-        readings = []
-        for reading in each_frame(read, scene[first : first + BATCH]):
-            if isinstance(reading, LocusError):
-                warnings.warn(f"left out: {reading}", stacklevel=2)
-            else:
-                readings.append(reading)
-        yield readings
+    @property
+    def frame_bytes(self) -> int:
+        patches = self.grid[0] * self.grid[1]
+        return (self.backbone.prefix + patches) * self.backbone.dimension * 2 + patches * 12
 
+    def entries(self) -> list[_Entry]:
+        """Of the frames whose cameras and poses can be read."""
+        root, name = _root(self.folder), re.sub(r"[^\w.-]+", "-", self.backbone.name)
+        own = root / f"{name}-{content_hash(VERSION, self.backbone.fingerprint, self.resolution)[:16]}"
 
-def first_camera(scene: Scene) -> Camera:
-    """The first camera that can be read: it says how large the images are."""
-    for frame in scene:
-        with suppress(LocusError):
-            return frame.camera
-    raise LocusError(f"no frame of {scene.name} can be read")
+        def states(frame: Frame) -> tuple[Path, Path, str]:
+            variant = (self.copy, frame.name) if self.copy else ()  # the randomness of a copy is that of the name
+            tokens = content_hash(frame.image_state(), *variant)
+            points = content_hash(VERSION, geometry := frame.geometry_state(), self.grid, *variant)
+            return own / f"{tokens}.npy", root / "points" / f"{points}.npy", geometry
+
+        return [_Entry(index, *found) for index, found in read_frames(self.scene, states, self.size)]
+
+    def filled(self, progress: bool) -> list[_Entry]:
+        """The entries of all frames that can be used, with what they name written."""
+        entries = self.entries()
+        if missing := [entry for entry in entries if not entry.there]:
+            check_room(len(missing) * self.frame_bytes, self.scene.name, self.folder)
+            self._make(missing, progress)
+            entries = [entry for entry in entries if entry.there]  # what could not be made was named in a warning
+        if not entries:
+            raise LocusError(f"no frame of {self.scene.name} can be used")
+        return entries
+
+    def _make(self, missing: Sequence[_Entry], progress: bool) -> None:
+        entry_of = {self.scene.sources[entry.index].name: entry for entry in missing}
+
+        def read(frame: Frame) -> tuple[Path, UInt8[Tensor, "3 h w"] | None]:
+            """Write the frame's points, unless they are there; hand out its pixels, unless its tokens are there."""
+            entry = entry_of[frame.name]
+            # The frame's own randomness, so that it does not depend on which other frames there are.
+            rng = np.random.default_rng([zlib.crc32(frame.name.encode()), self.copy])
+            view = augmented(frame.image, frame.depth, frame.camera, rng) if self.copy else frame
+            if not entry.points.exists():
+                points_camera, _ = patch_points_camera(view.depth, view.camera, self.grid)
+                write_array(entry.points, transform(frame.world_from_camera, points_camera).astype(np.float32))
+            return entry.tokens, None if entry.tokens.exists() else self.backbone.prepare(view.image, self.resolution)
+
+        readings = read_frames(self.scene, read, self.size, [entry.index for entry in missing])
+        pixels: dict[Path, UInt8[Tensor, "3 h w"]] = {}  # frames with the same image have the same tokens
+        for _, (file, image) in track(readings, self.scene.name, len(missing), progress):
+            if image is not None:
+                pixels[file] = image
+            if len(pixels) == BATCH:
+                self._write_tokens(pixels)
+                pixels.clear()
+        if pixels:
+            self._write_tokens(pixels)
+
+    @torch.inference_mode()
+    def _write_tokens(self, pixels: Mapping[Path, UInt8[Tensor, "3 h w"]]) -> None:
+        images = torch.stack(list(pixels.values())).to(self.backbone.mean.device)
+        for file, tokens in zip(pixels, self.backbone(images)[0].half().cpu().numpy(), strict=True):
+            if not np.isfinite(tokens).all():
+                raise LocusError(f"{self.backbone.name} gives tokens beyond half precision on {self.scene.name}")
+            write_array(file, tokens)
+
+    def read(self, entries: Sequence[_Entry]) -> CachedFrames:
+        (rows, columns), prefix = self.grid, self.backbone.prefix
+        names = [self.scene.sources[entry.index].name for entry in entries]
+        tokens = FrameTokens([entry.tokens for entry in entries], (prefix + rows * columns, self.backbone.dimension))
+        points = read_arrays([entry.points for entry in entries], np.float32, (rows, columns, 3))
+        return CachedFrames(self.scene.name, names, self.grid, prefix, tokens, points)
+
+    def overlap(self, entries: Sequence[_Entry]) -> Float32[ndarray, "frames frames"]:
+        """From disk if it is there; for frames that were not together before, computed and written."""
+        states = content_hash(VERSION, *(entry.geometry for entry in entries))
+        file = _root(self.folder) / "overlap" / f"{states}.npy"
+        if not file.exists():
+            readings = read_frames(self.scene, FrameGeometry.of, self.size, [entry.index for entry in entries])
+            write_array(file, overlap_of([geometry for _, geometry in readings]))
+        return read_arrays([file], np.float32, (len(entries), len(entries)))[0]

@@ -10,7 +10,7 @@ from jaxtyping import Float, Float32
 from numpy import ndarray
 from torch import Tensor
 
-from locus.features.cache import cache_scene
+from locus.features.cache import cache_frames
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Frame, Scene
@@ -50,13 +50,13 @@ class SceneFeatures:
         return self.scene[self.indices[row]]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def scene_features(model: LoCUS, scene: Scene, cache: Path | None = None, *, progress: bool = False) -> SceneFeatures:
     """The features of every frame, from the cache of the backbone's tokens, which is made if there is none.
 
     Frames that cannot be read, or are of another size than the first, are left out with a warning.
     """
-    cached = cache_scene(scene, model.backbone, model.resolution, folder=cache, progress=progress)
+    cached = cache_frames(scene, model.backbone, model.resolution, folder=cache, progress=progress)
     device = next(model.buffers()).device
     parts = []
     for first in track(

@@ -2,8 +2,7 @@
 
 import os
 import warnings
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,14 +17,14 @@ from locus.features.feature_file import FeatureFile, Header, Layout, finished
 from locus.features.images import Input, NamedImage, sources
 from locus.features.ranks import alone, digest, merge, rank_file, rank_files, share
 from locus.model import LoCUS
-from locus.model.int8 import quantized
 from locus.progress import track
+from locus.threads import in_order
 
 BATCH = {"cpu": 4, "cuda": 32}
 
 
 @dataclass
-class Summary:
+class ExtractionSummary:
     """What a run did."""
 
     path: Path
@@ -38,7 +37,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedImage:
     """An image as the model takes it."""
 
     name: str
@@ -56,10 +55,9 @@ def extract(
     scale: int = 0,
     batch: int | None = None,
     workers: int = 2,
-    int8: bool = False,
     every: int = 1,
     progress: bool = False,
-) -> Summary:
+) -> ExtractionSummary:
     """Write the features of images to the HDF5 file `out` (its layouts: `locus.features.feature_file`).
 
     Images that are in the file are not done again. One that cannot be read is left out, with a warning. Under torchrun
@@ -73,7 +71,6 @@ def extract(
         scale: The scale, counted from 0, that goes into hloc's layout.
         batch: How many images of one size are run together. By default 4 on a CPU and 32 on a GPU.
         workers: Threads that read and resize images ahead.
-        int8: Run the backbone's linear layers in 8 bits: faster on a CPU, features nearly the same.
         every: Of videos, take every so-many-th frame.
         progress: Show a bar.
     """
@@ -84,22 +81,22 @@ def extract(
     if (batch is not None and batch < 1) or workers < 1:
         raise LocusError(f"batch and workers must be positive, not {batch} and {workers}")
     images = sources(inputs, every)
-    fingerprint = model.fingerprint + ("-int8" if int8 else "")
-    header = Header(model.name, fingerprint, model.radii, layout, scale if layout == "hloc" else 0)
+    header = Header(model.name, model.fingerprint, model.radii, layout, scale if layout == "hloc" else 0)
     mine = images[rank::world]
     if world == 1:
         with FeatureFile(out, header) as file:
             for leftover in rank_files(out):
                 file.absorb(leftover)
-            summary = _run(mine, file, {}, model, batch, workers, int8, progress)
-            if not file.states:
-                out.unlink()
-                _complain(summary)
+            summary = _run(mine, file, {}, model, batch, workers, progress)
+            empty = not file.states
+        if empty:
+            out.unlink()
+            _complain(summary)
         return summary
-    with alone(out.parent):  # opening a file that was left by a killed process changes it
+    with alone(out):  # opening a file that was left by a killed process changes it
         elsewhere = finished(out, header)
     with FeatureFile(rank_file(out, rank), header) as file:
-        summary = _run(mine, file, elsewhere, model, batch, workers, int8, progress and rank == 0)
+        summary = _run(mine, file, elsewhere, model, batch, workers, progress and rank == 0)
         names = [image.name for image in images]
         file.mark_complete(digest(names))
     if merge(out, header, world, digest(names)):
@@ -117,28 +114,26 @@ def _run(
     model: LoCUS,
     batch: int | None,
     workers: int,
-    int8: bool,
     progress: bool,
-) -> Summary:
+) -> ExtractionSummary:
     done = {**elsewhere, **file.states}
     todo = [image for image in images if done.get(image.name) != image.state]
     if changed := [image.name for image in todo if image.name in done]:
         warnings.warn(
             f"{len(changed)} images changed since they were done, {changed[0]} first; done again", stacklevel=3
         )
-    summary = Summary(file.path, present=len(images) - len(todo))
+    summary = ExtractionSummary(file.path, present=len(images) - len(todo))
     if not todo:
         return summary
     device = next(model.buffers()).device
     batch = batch or BATCH.get(device.type, BATCH["cuda"])
-    network = quantized(model) if int8 else model
-    ready = prefetched(todo, model, workers, ahead=2 * batch)
+    ready = prepared(todo, model, workers, ahead=2 * batch)
     # Writing has a thread of its own: the disk is slow, and the many small pieces that HDF5 keeps in memory would lie
     # between the network's large ones, so that memory falls apart and grows by a megabyte an image.
     with ThreadPoolExecutor(1, thread_name_prefix="locus-writer") as writer:
         writing: Future[None] | None = None
         for group in batches(_readable(track(ready, "extracting", len(todo), progress), summary), batch):
-            features = _features(network, group, device)
+            features = _features(model, group, device)
             if writing is not None:
                 writing.result()
             writing = writer.submit(_store, file, group, features)
@@ -149,41 +144,33 @@ def _run(
 
 
 def _store(
-    file: FeatureFile, group: Sequence[Prepared], features: Float16[ndarray, "b scales rows columns dimension"]
+    file: FeatureFile, group: Sequence[PreparedImage], features: Float16[ndarray, "b scales rows columns dimension"]
 ) -> None:
     for item, own in zip(group, features, strict=True):
         file.write(item.name, own, item.image_size, item.state)
     file.commit()
 
 
-def prefetched(
+def prepared(
     images: Iterable[NamedImage], model: LoCUS, workers: int, ahead: int
-) -> Generator[Prepared | tuple[str, LocusError], None, None]:
+) -> Iterator[PreparedImage | tuple[str, LocusError]]:
     """The images in order, read and resized by threads, never more than `ahead` of them waiting."""
 
-    def prepare(image: NamedImage) -> Prepared | tuple[str, LocusError]:
+    def prepare(image: NamedImage) -> PreparedImage | tuple[str, LocusError]:
         try:
             pixels = image.read()
-            return Prepared(image.name, image.state, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
+            return PreparedImage(image.name, image.state, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
         except LocusError as error:
             return image.name, error
 
-    waiting: deque[Future[Prepared | tuple[str, LocusError]]] = deque()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="locus-images")
-    try:
-        for image in images:
-            waiting.append(pool.submit(prepare, image))
-            if len(waiting) == ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return in_order(prepare, images, workers, ahead)
 
 
-def _readable(items: Iterable[Prepared | tuple[str, LocusError]], summary: Summary) -> Iterator[Prepared]:
+def _readable(
+    items: Iterable[PreparedImage | tuple[str, LocusError]], summary: ExtractionSummary
+) -> Iterator[PreparedImage]:
     for item in items:
-        if isinstance(item, Prepared):
+        if isinstance(item, PreparedImage):
             yield item
         else:
             name, error = item
@@ -191,9 +178,9 @@ def _readable(items: Iterable[Prepared | tuple[str, LocusError]], summary: Summa
             warnings.warn(f"{name} is left out: {error}", stacklevel=4)
 
 
-def batches(items: Iterable[Prepared], size: int) -> Iterator[list[Prepared]]:
+def batches(items: Iterable[PreparedImage], size: int) -> Iterator[list[PreparedImage]]:
     """Neighbours of one size, at most so many together."""
-    group: list[Prepared] = []
+    group: list[PreparedImage] = []
     for item in items:
         if group and (len(group) == size or item.pixels.shape != group[0].pixels.shape):
             yield group
@@ -205,14 +192,14 @@ def batches(items: Iterable[Prepared], size: int) -> Iterator[list[Prepared]]:
 
 @torch.inference_mode()
 def _features(
-    network: LoCUS, group: Sequence[Prepared], device: torch.device
+    model: LoCUS, group: Sequence[PreparedImage], device: torch.device
 ) -> Float16[ndarray, "b scales rows columns dimension"]:
     images = torch.stack([item.pixels for item in group]).to(device)
     with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
-        features = network(images)
+        features = model(images)
     return features.transpose(0, 1).half().cpu().numpy()
 
 
-def _complain(summary: Summary) -> None:
+def _complain(summary: ExtractionSummary) -> None:
     name, reason = next(iter(summary.skipped.items()))
     raise LocusError(f"none of the {len(summary.skipped)} images could be read; {name}: {reason}")

@@ -22,12 +22,13 @@ from typing import Literal
 
 import h5py
 import numpy as np
-from jaxtyping import Float16, Float32
+from jaxtyping import Float16
 from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.features.journal import IDENTITY, JournaledFile, recover
-from locus.files import atomic
+from locus.files import atomic, lock
+from locus.scenes.patches import patch_centres
 
 FORMAT_VERSION = 1
 STATE = "image_state"
@@ -111,7 +112,8 @@ class FeatureFile:
                 if count % 64 == 0:  # what is not committed is in memory
                     self.commit()
             self.commit()
-            path.unlink()
+        path.unlink()
+        Path(lock(path).lock_file).unlink(missing_ok=True)  # nobody waits for a file that is gone
 
     def mark_complete(self, images: str) -> None:
         """Say that a list of images, called so by the caller, is all here."""
@@ -196,18 +198,10 @@ def _write_hloc(
     group: h5py.Group, features: Float16[ndarray, "rows columns dimension"], image_size: tuple[int, int]
 ) -> None:
     rows, columns, dimension = features.shape
-    group["keypoints"] = patch_centres(image_size, (rows, columns)) - np.float32(0.5)
+    group["keypoints"] = patch_centres((rows, columns), *image_size).reshape(-1, 2).astype(np.float32) - np.float32(0.5)
     group["descriptors"] = features.reshape(-1, dimension).T
     group["scores"] = np.ones(rows * columns, np.float16)
     group["image_size"] = np.array(image_size)
     # As hloc writes it: how far, in pixels, a keypoint may be off. A spot anywhere in a patch has its centre.
     pitch = (image_size[0] / columns + image_size[1] / rows) / 2
     group["keypoints"].attrs["uncertainty"] = pitch / np.sqrt(12)
-
-
-def patch_centres(image_size: tuple[int, int], grid: tuple[int, int]) -> Float32[ndarray, "patches 2"]:
-    """x and y of each patch's centre, row by row, in pixels of the image, the top-left one's centre at (0.5, 0.5)."""
-    (width, height), (rows, columns) = image_size, grid
-    x = (np.arange(columns) + 0.5) * width / columns
-    y = (np.arange(rows) + 0.5) * height / rows
-    return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2).astype(np.float32)

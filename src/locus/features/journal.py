@@ -11,7 +11,6 @@ Killed before 2 is done, the file is as it was. Killed later, the journal finish
 here. That a journal belongs to the file and not to one that took its place is told by the file's first bytes.
 """
 
-import fcntl
 import io
 import os
 import zlib
@@ -19,7 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from filelock import Timeout
+
 from locus.errors import LocusError
+from locus.files import lock
 
 PAGE = 4096
 MAGIC = b"LOCUSJ01"
@@ -42,12 +44,16 @@ class JournaledFile(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        self._file = path.open("r+b", buffering=0)
+        self._lock = lock(path)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go by the system when the process ends
-        except OSError:
-            self._file.close()
+            self._lock.acquire(timeout=0)
+        except Timeout:
             raise LocusError(f"another process has {path} open; wait for it or choose another file") from None
+        try:
+            self._file = path.open("r+b", buffering=0)
+        except OSError:
+            self._lock.release()
+            raise
         self._identity = self._file.read(IDENTITY)
         self._recover()
         self._whole = True  # the journal is not needed
@@ -109,6 +115,7 @@ class JournaledFile(io.RawIOBase):
             if self._whole:
                 journal_of(self.path).unlink(missing_ok=True)
             self._file.close()
+            self._lock.release()
         super().close()
 
     # What h5py asks of a file: to read and write its own buffers, at a place given by seek.

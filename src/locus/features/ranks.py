@@ -1,16 +1,16 @@
 """Feature files of several processes under torchrun: each has its own; the last to finish puts them together."""
 
-import fcntl
 import glob
 import hashlib
 import os
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
+from filelock import FileLock
 
 from locus.features.feature_file import FeatureFile, Header
+from locus.files import lock
 
 
 def share() -> tuple[int, int]:
@@ -37,7 +37,7 @@ def digest(names: Sequence[str]) -> str:
 
 def merge(out: Path, header: Header, world: int, images: str) -> bool:
     """Put the files of all processes together, if this one is the last; whether all is in one file now."""
-    with alone(out.parent):
+    with alone(out):
         files = rank_files(out)
         if not files:  # another process was the last, after this one had said that it was done
             return True
@@ -58,13 +58,6 @@ def _is_complete(path: Path, images: str) -> bool:
         return False
 
 
-@contextmanager
-def alone(folder: Path) -> Generator[None, None, None]:
-    """One process at a time; the others wait."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+def alone(out: Path) -> FileLock:
+    """One process at a time puts files together or looks what there is; the others wait."""
+    return lock(out.with_name(f"{out.name}.ranks"))

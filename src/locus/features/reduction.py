@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from locus.backbones import Backbone
-from locus.features.cache import CachedScene, cache_scene
+from locus.features.cache import CachedFrames, cache_frames
 from locus.model import LoCUS
 from locus.model.heads import start_from_pca
 from locus.scenes import Scene
@@ -17,7 +17,7 @@ from locus.scenes import Scene
 FRAMES = 128  # whose patches PCA is fitted to, spread evenly over the scenes
 
 
-def sample_tokens(scenes: Sequence[CachedScene]) -> list[tuple[Float[Tensor, "b n d"], tuple[int, int]]]:
+def sample_tokens(scenes: Sequence[CachedFrames]) -> list[tuple[Float[Tensor, "b n d"], tuple[int, int]]]:
     """Tokens of `FRAMES` frames spread evenly over scenes, or of all if there are fewer, with their grids."""
     every = max(1, sum(len(scene.frames) for scene in scenes) // FRAMES)
     return [
@@ -40,7 +40,7 @@ def reduced_model(
 ) -> LoCUS:
     """The backbone with a linear head that is the principal components of what it gives on scenes."""
     model = LoCUS(backbone, head="linear", dimension=dimension, resolution=resolution)
-    cached = [cache_scene(scene, backbone, resolution, folder=cache, progress=progress) for scene in scenes]
+    cached = [cache_frames(scene, backbone, resolution, folder=cache, progress=progress) for scene in scenes]
     rows = torch.cat([tokens[:, backbone.prefix :].flatten(0, 1) for tokens, _ in sample_tokens(cached)])
     start_from_pca(model.head, rows, whiten=whiten)
     return model

@@ -13,7 +13,8 @@ from locus.geometry import Camera
 from locus.render.camera_view import view
 from locus.render.lit_mesh import LitMesh
 from locus.render.sensor import photograph, structured_light
-from locus.scenes.scene import Convention, Frame, LabelClass, Scene, Source
+from locus.scenes.scene import Convention, Frame, LabelClass, Scene
+from locus.scenes.source import Source
 
 CONVENTION = Convention(depth_scale=1.0)
 AHEAD = 4

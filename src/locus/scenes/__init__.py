@@ -4,7 +4,8 @@ from locus.scenes.inspection import Inspection, inspect
 from locus.scenes.load import load_scene
 from locus.scenes.native import export
 from locus.scenes.patches import patch_points
-from locus.scenes.scene import Convention, FileSource, Frame, LabelClass, Scene, Source
+from locus.scenes.scene import Convention, Frame, LabelClass, Scene
+from locus.scenes.source import FileSource, Source
 from locus.scenes.visibility import overlap
 
 __all__ = [

@@ -8,7 +8,8 @@ from typing import Literal
 
 from locus.errors import SceneError
 from locus.scenes.formats import READERS, nerfstudio
-from locus.scenes.scene import Scene, Source
+from locus.scenes.scene import Scene
+from locus.scenes.source import Source
 
 
 def load_scene(

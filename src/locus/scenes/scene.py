@@ -5,7 +5,6 @@ A `Convention` says how the stored numbers are to be understood. `Frame` puts th
 out arrays in the project's own conventions; nothing is read from disk until it is asked for.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,8 +17,9 @@ from jaxtyping import Float, Float32, Int32, Num, UInt8
 from numpy import ndarray
 
 from locus.errors import FrameError, LocusError
+from locus.files import content_hash
 from locus.geometry import OPENGL_FROM_OPENCV, Camera, invert, rigid
-from locus.scenes.reading import image_size, read_image
+from locus.scenes.source import Source
 
 # What has no instances one could count; the paper's examples.
 STUFF = ("wall", "floor", "ceiling")
@@ -94,57 +94,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Source(ABC):
-    """One frame as its format stores it. A reader subclasses this; methods read when called and keep nothing.
-
-    Errors are `LocusError`s that name the file; `Frame` adds the frame's name.
-    """
-
-    name: str
-
-    @abstractmethod
-    def image(self) -> UInt8[ndarray, "h w 3"]:
-        """RGB."""
-
-    @abstractmethod
-    def image_size(self) -> tuple[int, int]:
-        """(width, height) of the image, without reading its pixels."""
-
-    @abstractmethod
-    def depth(self) -> Num[ndarray, "h w"]:
-        """z in the stored unit; 0, negative or not finite where unknown. May be of another size than the image."""
-
-    @abstractmethod
-    def camera(self) -> Camera:
-        """Intrinsics for some size of the image; they are carried to the size that the image file has."""
-
-    @abstractmethod
-    def pose(self) -> Float[ndarray, "4 4"]:
-        """The matrix as stored; the scene's convention says what it means."""
-
-    def semantic(self) -> Int32[ndarray, "h w"] | None:
-        """Class ids, 0 where unlabelled; None if the scene has no labels."""
-        return None
-
-    def instance(self) -> Int32[ndarray, "h w"] | None:
-        """Instance ids, the same in all frames, 0 where there is none; None if the scene has no instances."""
-        return None
-
-
-@dataclass(frozen=True, eq=False)
-class FileSource(Source):
-    """A frame whose image is a file."""
-
-    image_path: Path
-
-    def image(self) -> UInt8[ndarray, "h w 3"]:
-        return read_image(self.image_path)
-
-    def image_size(self) -> tuple[int, int]:
-        return image_size(self.image_path)
-
-
 class Frame:
     """One posed RGB-D image. Everything but the name is read when first asked for, checked, and then kept."""
 
@@ -185,6 +134,22 @@ class Frame:
             depth /= np.float32(self._convention.depth_scale)
             depth[~(np.isfinite(depth) & (depth > 0))] = 0
             return self._at_image_size(depth, "the depth map")
+
+    def image_state(self) -> str:
+        """A hash that changes with the pixels of the image, and with nothing else."""
+        with self._named():
+            return self._source.image_state()
+
+    def geometry_state(self) -> str:
+        """A hash that changes with the depth, the camera or the pose, however they come to change."""
+        with self._named():
+            state = self._source.depth_state()
+        return content_hash(state, self._convention.depth_scale, self.camera, self.world_from_camera)
+
+    def label_state(self) -> str:
+        """A hash that changes with the labels."""
+        with self._named():
+            return self._source.label_state()
 
     @cached_property
     def semantic(self) -> Int32[ndarray, "h w"] | None:

@@ -1,22 +1,26 @@
-"""How much of one frame is seen in another."""
+"""Frames read once for their geometry: which of them can be used, and how much of one is seen in another."""
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Float32
 from numpy import ndarray
 
-from locus.errors import LocusError
+from locus.errors import FrameError, LocusError, SceneError
 from locus.geometry import Camera, invert, transform
 from locus.scenes.patches import patch_points
 from locus.scenes.scene import Frame, Scene
+from locus.threads import in_order
+
+Result = TypeVar("Result")
 
 GRID = (18, 24)
 LOOKUP = 160  # depth is looked up in maps of at most this many pixels a side: patches are coarser still
+SHOWN = 3  # reasons in a warning
 OCCLUSION = 0.05  # a point this share of its depth, and this many metres, behind the surface seen there is hidden
 
 
@@ -58,16 +62,8 @@ def overlap(scene: Scene, grid: tuple[int, int] = GRID) -> Float32[ndarray, "f f
     (where b has no depth it is taken as seen). Frames that cannot be read are NaN, row and column, with a warning that
     names them; a frame without a valid patch overlaps nothing.
     """
-    geometries: list[FrameGeometry | None] = []
-    unreadable = []
-    for frame, result in zip(scene, each_frame(lambda frame: FrameGeometry.of(frame, grid), scene), strict=True):
-        geometries.append(None if isinstance(result, LocusError) else result)
-        if isinstance(result, LocusError):
-            unreadable.append(f"{frame.name} ({result})")
-    if unreadable:
-        shown = "; ".join(unreadable[:3])
-        warnings.warn(f"{len(unreadable)} of {len(scene)} frames cannot be read: {shown}", stacklevel=2)
-    return overlap_of(geometries)
+    geometries = dict(read_frames(scene, lambda frame: FrameGeometry.of(frame, grid), size=lambda camera: None))
+    return overlap_of([geometries.get(index) for index in range(len(scene))])
 
 
 def overlap_of(geometries: Sequence[FrameGeometry | None]) -> Float32[ndarray, "f f"]:
@@ -100,15 +96,57 @@ def visible(points: Float32[ndarray, "n 3"], geometry: FrameGeometry) -> ndarray
     return inside[~hidden]
 
 
-def each_frame(work: Callable[[Frame], object], scene: Scene) -> Iterable:
+def read_frames(
+    scene: Scene,
+    work: Callable[[Frame], Result],
+    size: Callable[[Camera], object] = lambda camera: (camera.width, camera.height),
+    indices: Sequence[int] | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """`work` done on every frame that can be used (of those at `indices`, if not of all), each with its index in order.
+
+    The others are left out, and named in a warning with the reason: those that cannot be read, and those whose `size`
+    is not that of the first frame.
+    """
+    expected = size(first_camera(scene))
+    chosen = range(len(scene)) if indices is None else indices
+
+    def checked(frame: Frame) -> Result:
+        if (own := size(frame.camera)) != expected:
+            raise FrameError(f"frame {frame.name} is of {own} pixels, the first frame of {expected}")
+        return work(frame)
+
+    left_out = []
+    results = each_frame(checked, replace(scene, sources=[scene.sources[index] for index in chosen]))
+    for index, result in zip(chosen, results, strict=True):
+        if isinstance(result, LocusError):
+            left_out.append(str(result))
+        else:
+            yield index, result
+    if left_out:
+        shown = "; ".join(left_out[:SHOWN])
+        warnings.warn(f"{scene.name}: {len(left_out)} of {len(scene)} frames are left out: {shown}", stacklevel=2)
+
+
+def first_camera(scene: Scene) -> Camera:
+    """The camera of the first frame that can be read: it says how large the images are."""
+    reason = "it has none"
+    for frame in scene:
+        try:
+            return frame.camera
+        except LocusError as error:
+            reason = str(error)
+    raise SceneError(f"no frame of {scene.name} can be read: {reason}")
+
+
+def each_frame(work: Callable[[Frame], Result], scene: Scene) -> Iterator[Result | LocusError]:
     """`work` done on every frame, a few at a time and in order; an error is handed back instead of a result."""
 
-    def attempt(index: int) -> object:
+    def attempt(index: int) -> Result | LocusError:
         try:
             return work(scene[index])
         except LocusError as error:
             return error
 
     # Decoding images releases Python's lock; more threads than this only add memory.
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        yield from pool.map(attempt, range(len(scene)))
+    workers = min(8, os.cpu_count() or 1)
+    return in_order(attempt, range(len(scene)), workers, ahead=2 * workers)

@@ -11,7 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.backbones import Backbone
-from locus.features.cache import CachedScene, cache_bytes, cache_scene, is_cached
+from locus.features.cache import CachedScene, cache_bytes, cache_scene, missing_bytes
 from locus.scenes import Scene
 from locus.scenes.drawing import draw_frames
 from locus.training.settings import Settings, TrainingError
@@ -98,9 +98,9 @@ def estimate(
     """Bytes of cache that scenes and their copies take together, and of those the ones that are still to be made."""
     total = missing = 0
     for scene in scenes:
-        size = cache_bytes(scene, backbone, settings.resolution)
-        here = sum(is_cached(scene, backbone, settings.resolution, copy, folder) for copy in range(1 + copies))
-        total, missing = total + (1 + copies) * size, missing + (1 + copies - here) * size
+        total += (1 + copies) * cache_bytes(scene, backbone, settings.resolution)
+        for copy in range(1 + copies):
+            missing += missing_bytes(scene, backbone, settings.resolution, copy, folder)
     return total, missing
 
 

@@ -13,10 +13,11 @@ from tensorboardX import SummaryWriter
 
 from locus import backbones
 from locus.backbones import Backbone
-from locus.features.cache import check_room, scene_fingerprint
+from locus.features.cache import check_room
 from locus.model import LoCUS, this_device
 from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
+from locus.scenes.fingerprint import scene_fingerprint
 from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
 from locus.training.curve_picture import draw_curves
 from locus.training.environments import Environment, estimate, open_environments, split_by_space

@@ -10,14 +10,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Num, UInt8
+from jaxtyping import Float, Num
 from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
 from locus.scenes.lens import Lens
-from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside, read_depth, read_image
-from locus.scenes.scene import Convention, FileSource, Scene
+from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside
+from locus.scenes.scene import Convention, Scene
+from locus.scenes.source import FileSource
 
 STEREO = ".geometric.bin"
 SMALLEST_RECORD = 8  # bytes
@@ -105,18 +106,17 @@ def model_lens(camera: Any) -> Lens:
 
 @dataclass(frozen=True, eq=False)
 class ColmapFrame(FileSource):
-    depth_path: Path
     intrinsics: Camera
-    lens: Lens
+    distortion: Lens
     camera_from_world: Float[ndarray, "4 4"]
 
-    def image(self) -> UInt8[ndarray, "h w 3"]:
-        return self.lens.undistort_image(read_image(self.image_path), self.intrinsics)
-
     def depth(self) -> Num[ndarray, "h w"]:
-        if self.depth_path.suffix == ".bin":
+        if self.depth_path is not None and self.depth_path.suffix == ".bin":
             return read_dense_map(self.depth_path)
-        return self.lens.undistort_map(read_depth(self.depth_path), self.intrinsics)
+        return super().depth()
+
+    def lens(self) -> Lens:
+        return self.distortion
 
     def camera(self) -> Camera:
         return self.intrinsics

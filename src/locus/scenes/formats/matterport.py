@@ -6,19 +6,21 @@ their origin at the bottom left, so cy counts from below; depth is in 1/4000 m. 
 `mpcat40`, instances the objects of the .house file.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int32, Num
+from jaxtyping import Float, Int32
 from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import Camera, rigid
-from locus.scenes.formats.matterport_labels import labelled_mesh, read_house
-from locus.scenes.reading import names_file, path_inside, read_depth
-from locus.scenes.scene import Convention, FileSource, Scene
+from locus.scenes.formats.matterport_labels import labelled_mesh, mesh_files, read_house
+from locus.scenes.reading import names_file, path_inside
+from locus.scenes.scene import Convention, Scene
+from locus.scenes.source import FileSource
 
 CONVENTION = Convention(axes="opengl", depth_scale=4000.0)
 PARAMETERS = "undistorted_camera_parameters"
@@ -70,13 +72,9 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
 
 @dataclass(frozen=True, eq=False)
 class MatterportFrame(FileSource):
-    depth_path: Path
     world_from_camera: Float[ndarray, "4 4"]
     intrinsics: tuple[float, ...]
     house: Path | None
-
-    def depth(self) -> Num[ndarray, "h w"]:
-        return read_depth(self.depth_path)
 
     def camera(self) -> Camera:
         width, height = self.image_size()
@@ -85,6 +83,9 @@ class MatterportFrame(FileSource):
 
     def pose(self) -> Float[ndarray, "4 4"]:
         return self.world_from_camera
+
+    def label_files(self) -> Sequence[Path]:
+        return () if self.house is None else (self.house, *mesh_files(self.house))
 
     def instance(self) -> Int32[ndarray, "h w"] | None:
         return None if self.house is None else objects_seen(self, self.house)

@@ -75,6 +75,12 @@ def _index(field: str) -> int:
     return index
 
 
+def mesh_files(house_file: Path) -> list[Path]:
+    """The segmented mesh of a house, in one file or one for each region."""
+    own = house_file.with_suffix(".ply")
+    return [own] if own.is_file() else sorted(house_file.parent.parent.glob("region_segmentations/region*.ply"))
+
+
 class LabelledMesh:
     """The segmented mesh of a house, ready for rays."""
 
@@ -82,9 +88,8 @@ class LabelledMesh:
         trimesh = mesh_library("labels of Matterport3D")
         house = read_house(house_file)
         own = house_file.with_suffix(".ply")
-        regions = sorted(house_file.parent.parent.glob("region_segmentations/region*.ply"))
         meshes, objects = [], []
-        for file in [own] if own.is_file() else regions:
+        for file in mesh_files(house_file):
             try:
                 mesh = trimesh.load(file, process=False)
             except Exception as error:  # a damaged file can raise anything in there

@@ -5,20 +5,22 @@ Poses are world_from_camera with OpenGL axes; pixel centres lie at 0.5 as ours d
 ([{"id": 1, "name": "wall", "kind": "stuff"}, ...]) are ours.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import tan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int32, Num, UInt8
+from jaxtyping import Float, Int32
 from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
 from locus.scenes.lens import Lens
-from locus.scenes.reading import frame_name, names_file, path_inside, read_depth, read_image, read_json, read_labels
-from locus.scenes.scene import Convention, FileSource, LabelClass, Scene
+from locus.scenes.reading import frame_name, names_file, path_inside, read_json, read_labels
+from locus.scenes.scene import Convention, LabelClass, Scene
+from locus.scenes.source import FileSource
 
 FILE = "transforms.json"
 FILE_KEYS = ("file_path", "depth_file_path", "semantic_file_path", "instance_file_path")
@@ -42,7 +44,8 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
             raise SceneError(f'{file}: frame {index} needs a "file_path", and every "..._path" must name a file')
         paths = {key: path_inside(path, value, allow_outside) for key, value in named.items()}
         name = frame_name(named["file_path"], "images")
-        sources.append(TransformsFrame(name, paths.pop("file_path"), paths, common, entry))
+        image, depth = paths.pop("file_path"), paths.pop("depth_file_path", None)
+        sources.append(TransformsFrame(name, image, depth, paths, common, entry))
     unit = number(content, "depth_unit_scale_factor", 0.001)
     if not unit > 0:
         raise SceneError(f'{file}: "depth_unit_scale_factor" must be positive, not {unit:g}')
@@ -71,31 +74,20 @@ def read_classes(entries: Any, file: Path) -> tuple[LabelClass, ...]:
 
 @dataclass(frozen=True, eq=False)
 class TransformsFrame(FileSource):
-    paths: dict[str, Path]
+    label_paths: dict[str, Path]
     common: dict[str, Any]
     entry: dict[str, Any]
 
-    def image(self) -> UInt8[ndarray, "h w 3"]:
-        image = read_image(self.image_path)
-        lens = self.lens()
-        return lens.undistort_image(image, self.camera()) if lens.distorts else image
-
-    def depth(self) -> Num[ndarray, "h w"]:
-        if "depth_file_path" not in self.paths:
-            raise LocusError(f'{FILE} names no "depth_file_path" for it')
-        return self.undistorted(read_depth(self.paths["depth_file_path"]))
-
     def semantic(self) -> Int32[ndarray, "h w"] | None:
-        path = self.paths.get("semantic_file_path")
+        path = self.label_paths.get("semantic_file_path")
         return None if path is None else self.undistorted(read_labels(path))
 
     def instance(self) -> Int32[ndarray, "h w"] | None:
-        path = self.paths.get("instance_file_path")
+        path = self.label_paths.get("instance_file_path")
         return None if path is None else self.undistorted(read_labels(path))
 
-    def undistorted(self, values: Num[ndarray, "h w"]) -> Num[ndarray, "h w"]:
-        lens = self.lens()
-        return lens.undistort_map(values, self.camera()) if lens.distorts else values
+    def label_files(self) -> Sequence[Path]:
+        return tuple(self.label_paths.values())
 
     def lens(self) -> Lens:
         content = self.common | self.entry

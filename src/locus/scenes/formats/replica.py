@@ -7,13 +7,14 @@ depth scale.
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import Camera
-from locus.scenes.reading import read_depth, read_json, read_numbers
-from locus.scenes.scene import Convention, FileSource, Scene
+from locus.scenes.reading import read_json, read_numbers
+from locus.scenes.scene import Convention, Scene
+from locus.scenes.source import FileSource
 
 
 def detect(path: Path) -> bool:
@@ -30,7 +31,11 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
     for image in images:
         number = image.stem.removeprefix("frame")  # the line of its pose; people keep every tenth frame or so
         if number.isdecimal() and int(number) < len(poses):
-            sources.append(ReplicaFrame(image.stem, image, camera, poses[int(number)].reshape(4, 4)))
+            sources.append(
+                ReplicaFrame(
+                    image.stem, image, image.with_name(f"depth{number}.png"), camera, poses[int(number)].reshape(4, 4)
+                )
+            )
         else:
             skipped[image.stem] = "traj.txt has no line for it"
     return Scene(path.name, "replica", sources, Convention(depth_scale=depth_scale), skipped=skipped)
@@ -55,9 +60,6 @@ def read_parameters(path: Path) -> tuple[Camera, float]:
 class ReplicaFrame(FileSource):
     intrinsics: Camera
     world_from_camera: Float[ndarray, "4 4"]
-
-    def depth(self) -> Num[ndarray, "h w"]:
-        return read_depth(self.image_path.with_name(f"depth{self.name.removeprefix('frame')}.png"))
 
     def camera(self) -> Camera:
         return self.intrinsics

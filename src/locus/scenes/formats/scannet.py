@@ -6,6 +6,7 @@ or up to two above; without it they keep ScanNet's own numbers, unnamed.
 """
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,10 +16,12 @@ from jaxtyping import Float, Int32, Num
 from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
+from locus.files import content_hash
 from locus.geometry import Camera
 from locus.scenes.formats.intrinsics import camera_from_opencv
-from locus.scenes.reading import read_depth, read_labels, read_matrix
-from locus.scenes.scene import FileSource, LabelClass, Scene, class_kind
+from locus.scenes.reading import read_labels, read_matrix
+from locus.scenes.scene import LabelClass, Scene, class_kind
+from locus.scenes.source import FileSource
 
 TABLE = "scannetv2-labels.combined.tsv"
 OFF_CENTRE = 0.05  # of the image, both ways; real ones stay within 0.02, those for another image size do not
@@ -39,7 +42,8 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
         classes = read_table(table)[1]
     elif labelled:
         classes = tuple(LabelClass(i, f"ScanNet label {i}", "thing") for i in range(1, LAST_RAW_ID + 1))
-    return Scene(path.name, "scannet", [ScanNetFrame(i.stem, i, path, table) for i in images], classes=classes)
+    sources = [ScanNetFrame(i.stem, i, path / "depth" / f"{i.stem}.png", path, table) for i in images]
+    return Scene(path.name, "scannet", sources, classes=classes)
 
 
 @lru_cache(maxsize=4)
@@ -65,7 +69,7 @@ class ScanNetFrame(FileSource):
     table: Path | None
 
     def depth(self) -> Num[ndarray, "h w"]:
-        depth = read_depth(self.root / "depth" / f"{self.name}.png")
+        depth = super().depth()
         rows, columns = depth.shape
         colour, own = self.camera(), self.intrinsics("intrinsic_depth.txt", (columns, rows))
         # The same ray in both images: the two cameras differ in their intrinsics alone.
@@ -74,6 +78,9 @@ class ScanNetFrame(FileSource):
         x, y = np.floor(x).astype(int), np.floor(y).astype(int)
         inside = ((y >= 0) & (y < rows))[:, None] & ((x >= 0) & (x < columns))
         return np.where(inside, depth[np.ix_(y.clip(0, rows - 1), x.clip(0, columns - 1))], depth.dtype.type(0))
+
+    def depth_state(self) -> str:
+        return content_hash(self.depth_path, self.root / "intrinsic" / "intrinsic_depth.txt")
 
     def camera(self) -> Camera:
         return self.intrinsics("intrinsic_color.txt", self.image_size())
@@ -106,6 +113,10 @@ class ScanNetFrame(FileSource):
 
     def instance(self) -> Int32[ndarray, "h w"] | None:
         return self.labels("instance-filt")
+
+    def label_files(self) -> Sequence[Path]:
+        maps = (self.root / folder / f"{self.name}.png" for folder in ("label-filt", "instance-filt"))
+        return (*maps, *((self.table,) if self.table is not None else ()))
 
     def labels(self, folder: str) -> Int32[ndarray, "h w"] | None:
         return read_labels(self.root / folder / f"{self.name}.png") if (self.root / folder).is_dir() else None

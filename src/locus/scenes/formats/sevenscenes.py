@@ -8,13 +8,14 @@ and the image's centre, which is what stands here then.
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from numpy import ndarray
 
 from locus.geometry import Camera
 from locus.scenes.formats.intrinsics import camera_from_opencv
-from locus.scenes.reading import read_depth, read_matrix
-from locus.scenes.scene import FileSource, Scene
+from locus.scenes.reading import read_matrix
+from locus.scenes.scene import Scene
+from locus.scenes.source import FileSource
 
 OFFICIAL = Camera(640, 480, 585.0, 585.0, 320.0, 240.0)
 COLOUR = "frame-*.color.*"
@@ -36,17 +37,15 @@ def read(path: Path, allow_outside: bool = False) -> Scene:
         prefix = "" if folder == path else f"{folder.name}/"
         for image in sorted(folder.glob(COLOUR)):
             stem = image.name.split(".")[0]
-            sources.append(SevenScenesFrame(prefix + stem, image, folder / stem, beside[0] if beside else None))
+            depth, pose = folder / f"{stem}.depth.png", folder / f"{stem}.pose.txt"
+            sources.append(SevenScenesFrame(prefix + stem, image, depth, pose, beside[0] if beside else None))
     return Scene(path.name, "7scenes", sources)
 
 
 @dataclass(frozen=True, eq=False)
 class SevenScenesFrame(FileSource):
-    stem: Path
+    pose_path: Path
     intrinsics: Path | None
-
-    def depth(self) -> Num[ndarray, "h w"]:
-        return read_depth(self.stem.with_name(self.stem.name + ".depth.png"))
 
     def camera(self) -> Camera:
         if self.intrinsics is None:
@@ -54,4 +53,4 @@ class SevenScenesFrame(FileSource):
         return camera_from_opencv(read_matrix(self.intrinsics, 3), self.image_size(), self.intrinsics)
 
     def pose(self) -> Float[ndarray, "4 4"]:
-        return read_matrix(self.stem.with_name(self.stem.name + ".pose.txt"))
+        return read_matrix(self.pose_path)

@@ -10,14 +10,15 @@ from math import pi, tan
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError
 from locus.geometry import Camera
-from locus.scenes.reading import read_depth, read_json
-from locus.scenes.scene import Convention, FileSource, Scene
+from locus.scenes.reading import read_json
+from locus.scenes.scene import Convention, Scene
+from locus.scenes.source import FileSource
 
 DEPTH_FOLDERS = ("depth_zbuffer", "depth")
 POSE_FOLDERS = ("point_info", "points")
@@ -49,11 +50,7 @@ def by_view(path: Path, folders: tuple[str, ...]) -> dict[str, Path]:
 
 @dataclass(frozen=True, eq=False)
 class TaskonomyFrame(FileSource):
-    depth_path: Path
     pose_path: Path
-
-    def depth(self) -> Num[ndarray, "h w"]:
-        return read_depth(self.depth_path)
 
     def camera(self) -> Camera:
         width, height = self.image_size()

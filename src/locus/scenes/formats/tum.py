@@ -10,7 +10,7 @@ from pathlib import Path
 from re import search
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Num, UInt8
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
@@ -18,8 +18,9 @@ from locus.errors import SceneError
 from locus.geometry import Camera
 from locus.scenes.formats.intrinsics import camera_from_opencv
 from locus.scenes.lens import Lens
-from locus.scenes.reading import frame_name, names_file, path_inside, read_depth, read_image, read_numbers
-from locus.scenes.scene import Convention, FileSource, Scene
+from locus.scenes.reading import frame_name, names_file, path_inside, read_numbers
+from locus.scenes.scene import Convention, Scene
+from locus.scenes.source import FileSource
 
 # fx fy cx cy k1 k2 p1 p2 k3 of the benchmark's colour cameras, for 640×480, from its documentation.
 BENCHMARK = {
@@ -140,16 +141,8 @@ def read_calibration(path: Path) -> tuple[float, ...] | Path:
 
 @dataclass(frozen=True, eq=False)
 class TumFrame(FileSource):
-    depth_path: Path
     world_from_camera: Float[ndarray, "4 4"]
     calibration: tuple[float, ...] | Path
-
-    def image(self) -> UInt8[ndarray, "h w 3"]:
-        image = read_image(self.image_path)
-        return self.lens().undistort_image(image, self.camera())
-
-    def depth(self) -> Num[ndarray, "h w"]:
-        return self.lens().undistort_map(read_depth(self.depth_path), self.camera())
 
     def camera(self) -> Camera:
         fx, fy, cx, cy = self.numbers()[:4]

@@ -1,0 +1,110 @@
+"""A frame as its format stores it: where its pieces are and what they say, before any convention."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxtyping import Float, Int32, Num, UInt8
+from numpy import ndarray
+
+from locus.errors import LocusError
+from locus.files import content_hash
+from locus.geometry import Camera
+from locus.scenes.lens import Lens
+from locus.scenes.reading import image_size, read_depth, read_image
+
+
+@dataclass(frozen=True, eq=False)
+class Source(ABC):
+    """One frame as its format stores it. A reader subclasses this; methods read when called and keep nothing.
+
+    Errors are `LocusError`s that name the file; `Frame` adds the frame's name.
+    """
+
+    name: str
+
+    @abstractmethod
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        """RGB."""
+
+    @abstractmethod
+    def image_size(self) -> tuple[int, int]:
+        """(width, height) of the image, without reading its pixels."""
+
+    @abstractmethod
+    def depth(self) -> Num[ndarray, "h w"]:
+        """z in the stored unit; 0, negative or not finite where unknown. May be of another size than the image."""
+
+    @abstractmethod
+    def camera(self) -> Camera:
+        """Intrinsics for some size of the image; they are carried to the size that the image file has."""
+
+    @abstractmethod
+    def pose(self) -> Float[ndarray, "4 4"]:
+        """The matrix as stored; the scene's convention says what it means."""
+
+    def semantic(self) -> Int32[ndarray, "h w"] | None:
+        """Class ids, 0 where unlabelled; None if the scene has no labels."""
+        return None
+
+    def instance(self) -> Int32[ndarray, "h w"] | None:
+        """Instance ids, the same in all frames, 0 where there is none; None if the scene has no instances."""
+        return None
+
+    # Hashes that tell whether something is as it was, wherever it is stored; what is kept of a frame is found by them.
+
+    def image_state(self) -> str:
+        return content_hash(self.image())
+
+    def depth_state(self) -> str:
+        return content_hash(self.depth())
+
+    def label_state(self) -> str:
+        return content_hash(self.semantic(), self.instance())
+
+
+@dataclass(frozen=True, eq=False)
+class FileSource(Source):
+    """A frame whose image and depth are files; what a lens has distorted is straightened. States are of the files."""
+
+    image_path: Path
+    depth_path: Path | None
+
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        image, lens = read_image(self.image_path), self.lens()
+        return lens.undistort_image(image, self.camera()) if lens.distorts else image
+
+    def image_size(self) -> tuple[int, int]:
+        return image_size(self.image_path)
+
+    def depth(self) -> Num[ndarray, "h w"]:
+        if self.depth_path is None:
+            raise LocusError("the scene names no depth file for it")
+        return self.undistorted(read_depth(self.depth_path))
+
+    def lens(self) -> Lens:
+        """By default one that does not distort."""
+        return Lens()
+
+    def undistorted(self, values: Num[ndarray, "h w"]) -> Num[ndarray, "h w"]:
+        """A depth or label map as a pinhole camera would have seen it."""
+        lens = self.lens()
+        return lens.undistort_map(values, self.camera()) if lens.distorts else values
+
+    def label_files(self) -> Sequence[Path]:
+        """The files that labels are made from."""
+        return ()
+
+    def image_state(self) -> str:
+        return self._state(self.image_path)
+
+    def depth_state(self) -> str:
+        return self._state(self.depth_path)
+
+    def label_state(self) -> str:
+        return self._state(*self.label_files())
+
+    def _state(self, *files: Path | None) -> str:
+        lens = self.lens()
+        return content_hash(*files, *((lens, self.camera()) if lens.distorts else ()))
