@@ -11,9 +11,8 @@ import numpy as np
 from locus.demo.drawings import ABOVE, error_curves, plan, training_curves
 from locus.demo.finding import CLOSE, Answers, Finding
 from locus.demo.stages import program
-from locus.evaluation import retrieval_tables
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.report import OWN_STYLE, table_html
-from locus.evaluation.runner import Outcome
 from locus.evaluation.table import Column, Row, Table
 from locus.features.viz import sheet
 from locus.scenes.inspection_page import STYLE, figure
@@ -101,7 +100,7 @@ colour of its own; untrained ones give the same colour to all that looks alike.<
 
 
 def _retrieval(results: Results) -> str:
-    main = retrieval_tables.tables(results.outcome)[0]
+    main = results.plan.retrieval.tables(results.outcome)[0]
     names = [column.name for column in main.columns]
     places = [names.index(name) for name in COLUMNS]
     columns = [replace(main.columns[at], name=name) for at, name in zip(places, COLUMNS.values(), strict=True)]

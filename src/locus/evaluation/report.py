@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
 
-from locus.evaluation.runner import Outcome
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.table import Table, rendered, texts
 from locus.files import atomic
 from locus.scenes.inspection_page import STYLE, figure
