@@ -59,6 +59,28 @@ def test_reduction_is_scikit_learns_pca_of_the_training_scenes(rooms, patches, t
     assert torch.allclose(own @ own.T, expected @ expected.T, atol=2e-3)
 
 
+@pytest.mark.parametrize("reduction", ["pca", "whitened"])
+def test_a_trained_models_own_start_is_pca_of_its_pretrained_blocks(rooms, tiny, tokens, reduction, tmp_path):
+    trained = LoCUS(str(tiny), 2, 8, (0.2, 0.4), head="blocks", blocks=1)
+    torch.manual_seed(0)
+    for weight in trained.head.parameters():
+        torch.nn.init.normal_(weight)
+    trained.write(tmp_path / "run")
+    options = MethodOptions([rooms / "second"], resolution=10**6, cache=tokens)  # the model's own resolution counts
+    method = method_of(f"{tmp_path / 'run'}+{reduction}", options)
+    assert method.label == f"run untrained {'whitened PCA' if reduction == 'whitened' else 'PCA'}-8"
+    assert method_of(str(tmp_path / "run"), options).model.fingerprint == trained.fingerprint
+    fitted = cache_scene(options.scenes[0], trained.backbone, folder=tokens)
+    sequence = torch.from_numpy(np.asarray(fitted.tokens, np.float32))
+    with torch.no_grad():  # block 3 as the network has it
+        rows = backbones.load(str(tiny), 2).continuation(1)(sequence, fitted.grid)[:, fitted.prefix :].flatten(0, 1)
+        own = method.model.head_features(sequence, fitted.grid)[0].flatten(0, 2)
+    referee = PCA(8, whiten=reduction == "whitened", svd_solver="full").fit(rows.double().numpy())
+    expected = F.normalize(torch.from_numpy(referee.transform(rows.double().numpy())), dim=-1)[::50]
+    own = own[::50].double()
+    assert torch.allclose(own @ own.T, expected @ expected.T, atol=2e-3)
+
+
 def test_pca_without_scenes_to_fit_to_says_what_to_do(tiny, monkeypatch):
     monkeypatch.setattr("locus.evaluation.specs.DIMENSION", 8)
     with pytest.raises(LocusError, match="--fit"):
@@ -110,8 +132,9 @@ def test_words_of_other_tasks_and_typos_are_one_sentence(word, sentence):
 
 def test_a_trained_model_has_its_own_layer(tmp_path):
     (tmp_path / "run").mkdir()
-    with pytest.raises(LocusError, match="name it alone"):
-        method_of(f"{tmp_path / 'run'}@3", MethodOptions())
+    for word in ("@3", "@3+pca", "+full"):
+        with pytest.raises(LocusError, match="name it alone, with \\+pca or"):
+            method_of(f"{tmp_path / 'run'}{word}", MethodOptions())
 
 
 def test_the_scale_trained_for_the_nearest_radius_is_asked(tiny):

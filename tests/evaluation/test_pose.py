@@ -109,6 +109,16 @@ def test_pairs_are_drawn_with_the_overlap_that_is_asked_for(patches):
     assert 0 < len(asked) < len(everything)
 
 
+def test_pairs_can_be_asked_to_lie_apart(patches):
+    centres = [patches.frame(row).world_from_camera[:3, 3] for row in range(len(patches))]
+    everything = draw_pairs(patches, 1000, 0, (0.0, 1.0))
+    apart = [np.linalg.norm(centres[pair.a] - centres[pair.b]) for pair in everything]
+    limit = float(np.median(apart))
+    asked = draw_pairs(patches, 1000, 0, (0.0, 1.0), baseline=limit)
+    assert len(asked) == sum(distance >= limit for distance in apart) < len(everything)
+    assert all(np.linalg.norm(centres[pair.a] - centres[pair.b]) >= limit for pair in asked)
+
+
 @pytest.mark.parametrize("edges", [(0.1,), (0.5, 0.2), (0.2, 0.2), (-0.1, 1.0), (0.1, 1.5)])
 def test_bad_ranges_of_overlap_are_one_sentence(edges):
     with pytest.raises(EvaluationError, match="rising shares from 0 to 1"):
@@ -198,6 +208,22 @@ def test_true_matches_give_true_poses(rooms, tmp_path, solver, scale):
     assert len(found) >= 3
     assert np.median(found[:, 1]) < 1.5
     assert np.median(found[:, 0]) < 0.12
+
+
+def test_true_matches_are_right_matches_and_random_ones_hardly_ever(rooms, tmp_path):
+    protocol = RelativePoses(pairs=3, solver="3d-3d")
+    outcome = run(protocol, [TrueMatcher(), Chance()], {"unseen": [rooms / "first"]}, folder=tmp_path)
+    matches, confidence = protocol.tables(outcome)[3:]
+    (true_count, true_right, _), (count, right, stuck) = (row.cells for row in matches.rows)
+    pairs = outcome.parts[0].measured["pairs"]
+    assert true_count.value == pytest.approx(np.mean([pair["matches"] for pair in pairs]))
+    assert true_right.value > 0.9
+    assert count.value > 0
+    assert right.value < 0.2
+    assert stuck.value < 0.5
+    told = [pair for pair in pairs if pair["confidence"] > 0.9]
+    right = [pair["errors"][1] <= 15 for pair in told]
+    assert confidence.rows[0].cells[-1] == f"{np.mean(right):.2f} of {len(told)}"
 
 
 def test_the_table_counts_pairs_without_a_pose_as_wrong(rooms, patches, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from locus.cli import main
 from locus.errors import LocusError
-from locus.evaluation import runner
+from locus.evaluation import runner, scene_patches
 from locus.evaluation.correspondence import Correspondence
 from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.pose import RelativePoses
@@ -110,6 +110,17 @@ def test_a_scene_that_no_method_can_use_is_no_methods_lack(rooms, tmp_path):
     outcome = run(PROTOCOL, [Chance(), Half()], {"unseen": [tmp_path / "lonely", rooms / "first"]}, folder=tmp_path)
     assert list(outcome.failures) == [str(tmp_path / "lonely")]
     assert [outcome.label(method) for method in outcome.methods] == ["random", "half"]
+
+
+def test_scenes_are_opened_and_read_once(rooms, tmp_path, monkeypatch):
+    calls = {"load_scene": [], "read_patches": []}
+    for module, name in ((runner, "load_scene"), (scene_patches, "read_patches")):
+        real = getattr(module, name)
+        counted = lambda *given, real=real, name=name: calls[name].append(given) or real(*given)  # noqa: E731
+        monkeypatch.setattr(module, name, counted)
+    scenes = {"unseen": [rooms / "first"], "training": [rooms / "second"]}
+    run(PROTOCOL, [Chance(), Half()], scenes, folder=tmp_path).pictures()
+    assert {name: len(made) for name, made in calls.items()} == {"load_scene": 2, "read_patches": 2}
 
 
 def test_two_scenes_of_one_name_are_refused(rooms, tmp_path):

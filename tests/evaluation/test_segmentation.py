@@ -2,27 +2,34 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
+from scipy.special import logsumexp
 from sklearn.metrics import average_precision_score, jaccard_score
 
 from locus import load_scene
 from locus.cli import main
 from locus.errors import LocusError
-from locus.evaluation import runner
+from locus.evaluation import runner, segmentation
 from locus.evaluation.masks import Mask2Former, MaskPredictions, Segments, oracle_names
-from locus.evaluation.methods import Chance, Truth, Unavailable
-from locus.evaluation.metrics import group_scores
+from locus.evaluation.methods import Chance, Method, Truth, Unavailable
+from locus.evaluation.metrics import group_scores, log_odds
 from locus.evaluation.patch_truth import PatchTruth
 from locus.evaluation.runner import run
 from locus.evaluation.scene_patches import EvaluationError, read_patches
 from locus.evaluation.segmentation import Segmentation
-from locus.evaluation.specs import MethodOptions, methods_of
+from locus.evaluation.specs import MethodOptions, method_of, methods_of
+from locus.features.dense import scene_features
 from locus.scenes.scene import LabelClass
+from locus.tasks.patch_labels import labelled_patches, same_names
+from locus.tasks.probe import Probe, fit_probe
 from tests.scenes import layouts, room
 
 
@@ -68,6 +75,47 @@ def test_scores_are_scikit_learns(seed):
         assert [one.average_precision for one in scores.classes] == pytest.approx(expected)
         printed = [iou / (1 - iou) if iou < 1 else np.inf for iou in each]  # TP/(FP+FN) from TP/(TP+FP+FN)
         assert scores.jaccard_printed == pytest.approx(np.mean(printed))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.lists(st.floats(-60, 60), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_log_odds_are_those_of_many_digits(logits):
+    rows = np.array(logits)
+    with localcontext(prec=80):
+        powers = [[Decimal(value).exp() for value in row] for row in logits]
+        wanted = [[float((p / (sum(row) - p)).ln()) for p in row] for row in powers]
+    found = log_odds(torch.from_numpy(rows))
+    assert found.dtype == torch.float64
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9, atol=1e-9)
+
+
+class Levels(Method):
+    """Features whose classes are clear, and clearer for some patches than for others."""
+
+    label = fingerprint = "levels"
+
+    def features(self, patches, radius):
+        labels = PatchTruth.of(patches).labels
+        random = np.random.default_rng(0)
+        levels = random.random((*labels.shape, labels.max() + 1)) + np.eye(labels.max() + 1)[labels]
+        return torch.from_numpy(levels).float()
+
+
+def test_certain_answers_are_ranked_by_how_certain_they_are(patches, monkeypatch):
+    """Logits so far apart that float32 probabilities are 0 or 1; ties would count against the method."""
+    truth = PatchTruth.of(patches)
+    count = len(truth.classes)
+    weight = 60 * torch.eye(count + 1)[1:]
+    probe = Probe(truth.classes, weight, torch.zeros(count))
+    monkeypatch.setattr(segmentation, "fit_probe", lambda *arguments, **options: probe)
+    logits = 60.0 * Levels().features(patches, 0.2).double().numpy()[..., 1:]
+    assert (torch.from_numpy(logits).float().softmax(dim=-1) == 1).any()
+    kept = truth.labels > 0
+    scores = logits[kept]
+    odds = [scores[:, k] - logsumexp(np.delete(scores, k, axis=1), axis=1) for k in range(count)]
+    wanted = [average_precision_score(truth.labels[kept] == k + 1, odds[k]) for k in range(count)]
+    told = Segmentation(split="same-images").measure(Levels(), patches)
+    assert told["groups"]["all"]["mAP"] == pytest.approx(np.mean(wanted), abs=1e-6)
 
 
 def test_a_perfect_answer_scores_one_and_its_printed_jaccard_is_infinite():
@@ -144,6 +192,30 @@ def test_frames_and_label_maps_that_cannot_be_read_do_not_lose_the_scene(tmp_pat
     assert np.array_equal(known.labels, expected)
     with pytest.warns(UserWarning, match="labels of 1"):
         assert Segmentation(split="same-images").measure(Truth(), patches)["groups"]["all"]["mIoU"] == 1
+
+
+def test_a_probe_of_other_scenes_goes_by_the_names_of_classes(tmp_path, tokens):
+    """Against the task's own probe, and scikit-learn's Jaccard index."""
+    fitted, tested = (write(tmp_path / name, room.shots(count)) for name, count in (("one", 6), ("two", 8)))
+    method = method_of("classic", MethodOptions(resolution=None, cache=tokens))
+    protocol = Segmentation(probe=(str(fitted),))
+    scene = load_scene(tested)
+    patches = read_patches(scene, method.grid(room.WIDTH, room.HEIGHT))
+    told = protocol.measure(method, patches)
+    probe = fit_probe(labelled_patches(scene_features(method.model, load_scene(fitted), tokens)))
+    shown = labelled_patches(scene_features(method.model, scene, tokens))
+    truth = same_names(shown.classes, probe.classes)[shown.labels.numpy()]
+    predicted = 1 + probe.logits(shown.features).argmax(dim=1).numpy()
+    wanted = jaccard_score(truth, predicted, labels=np.unique(truth), average="macro")
+    assert told["groups"]["all"]["mIoU"] == pytest.approx(wanted)
+    assert {each["name"] for each in told["classes"]} == {"wall", "floor", "table", "chair"}
+    assert protocol.measure(Truth(), patches)["groups"]["all"]["mIoU"] == 1
+    theirs = MaskPredictions(masks(tmp_path / "masks", patches, {}))
+    with pytest.raises(EvaluationError, match="masks of single things"):
+        protocol.measure(theirs, patches)
+    before = protocol.fingerprint()
+    write(fitted, room.shots(5))
+    assert Segmentation(probe=(str(fitted),)).fingerprint() != before  # finished parts are of that probe
 
 
 def test_a_scene_without_labels_is_one_sentence(tmp_path):
