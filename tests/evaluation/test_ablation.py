@@ -8,9 +8,9 @@ from locus.cli import main
 from locus.errors import LocusError
 from locus.evaluation import ablation, runner
 from locus.evaluation.methods import Chance
-from locus.evaluation.outcome import Outcome, Part
+from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.retrieval import Retrieval
-from locus.training.variants import variants_of
+from locus.training.settings_grid import variants_of
 
 BASE = ["backbone=classic", "layer=none", "head=linear", "dimension=16", "resolution=none", "frames=6", "landmarks=40"]
 BASE += ["radii=0.3", "steps=2", "validate_every=2", "checkpoint_every=2", "warmup=1"]
@@ -37,7 +37,9 @@ def test_over_seeds_there_is_a_mean_and_a_standard_deviation():
     reached = {"kappa=2 seed=0": (0.2, 0.4), "kappa=2 seed=1": (0.4, 0.8), "kappa=5 seed=0": (0.5, 0.7)}
     varied = {label: dict(word.split("=") for word in label.split()) for label in reached}
     parts = [
-        Part(label, scene, "unseen", {"radii": {"0.2": [{"cross-view": {"AP": value}, "all pairs": {"AP": 1.0}}]}})
+        MeasuredPart(
+            label, scene, "unseen", {"radii": {"0.2": [{"cross-view": {"AP": value}, "all pairs": {"AP": 1.0}}]}}
+        )
         for label, values in reached.items()
         for scene, value in zip(("one", "two"), values, strict=True)
     ]

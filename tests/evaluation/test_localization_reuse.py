@@ -9,7 +9,7 @@ from locus.cli import main
 from locus.evaluation import localization, runner
 from locus.evaluation.localization import Localization, TrueMap
 from locus.evaluation.methods import Chance, Method, Truth
-from locus.evaluation.outcome import Outcome, Part
+from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.reuse import Reuse
 from locus.evaluation.runner import run
 from locus.evaluation.scene_patches import EvaluationError
@@ -49,7 +49,7 @@ def test_halves_share_no_frame(patches):
 
 def test_recall_counts_answers_within_both_limits():
     errors = [[0.1, 1.0], [0.1, 3.0], [0.6, 1.0], None]
-    part = Part("m", "s", "unseen", {"queries": [{"error": error} for error in errors]})
+    part = MeasuredPart("m", "s", "unseen", {"queries": [{"error": error} for error in errors]})
     method = Chance()
     method.label = "m"
     table = localization.tables(Outcome(Localization(), [method], [part], {}))[0]

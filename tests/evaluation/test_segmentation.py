@@ -90,19 +90,19 @@ def test_log_odds_are_those_of_many_digits(logits):
 
 
 class Levels(Method):
-    """Features whose classes are clear, and clearer for some patches than for others."""
+    """Features whose class is mostly the largest, by more in some patches than in others."""
 
     label = fingerprint = "levels"
 
     def features(self, patches, radius):
         labels = PatchTruth.of(patches).labels
         random = np.random.default_rng(0)
-        levels = random.random((*labels.shape, labels.max() + 1)) + np.eye(labels.max() + 1)[labels]
+        levels = 2 * random.random((*labels.shape, labels.max() + 1)) + np.eye(labels.max() + 1)[labels]
         return torch.from_numpy(levels).float()
 
 
 def test_certain_answers_are_ranked_by_how_certain_they_are(patches, monkeypatch):
-    """Logits so far apart that float32 probabilities are 0 or 1; ties would count against the method."""
+    """Right and wrong answers whose float32 probabilities are 1: ties would count against the method."""
     truth = PatchTruth.of(patches)
     count = len(truth.classes)
     weight = 60 * torch.eye(count + 1)[1:]

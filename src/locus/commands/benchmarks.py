@@ -28,7 +28,7 @@ from locus.files import atomic
 from locus.model import LoCUS
 from locus.scenes.collection import find_scenes
 from locus.training import train
-from locus.training.variants import variants_of
+from locus.training.settings_grid import variants_of
 
 Protocol = TypeVar("Protocol", bound=Benchmark)
 

@@ -52,7 +52,7 @@ class Benchmark(ABC):
 
 
 @dataclass(frozen=True)
-class Part:
+class MeasuredPart:
     """What one method reached on one scene, or on all together."""
 
     method: str
@@ -68,14 +68,14 @@ class Outcome:
 
     benchmark: Any
     methods: Sequence[Competitor | Unavailable]
-    parts: Sequence[Part]
+    parts: Sequence[MeasuredPart]
     failures: Mapping[str, str]
     """What could not be measured, each with the reason."""
     expected: int = 0
     """How many parts each method should have."""
     opened: Sequence[OpenedScene] = ()
 
-    def of(self, method: str, group: str = "unseen") -> list[Part]:
+    def of(self, method: str, group: str = "unseen") -> list[MeasuredPart]:
         return [part for part in self.parts if part.method == method and part.group == group]
 
     def measured(self, method: str, key: str) -> list[Any]:

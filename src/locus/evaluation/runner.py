@@ -9,7 +9,7 @@ from typing import Any
 
 from locus.errors import LocusError
 from locus.evaluation.methods import Competitor, Unavailable
-from locus.evaluation.outcome import Benchmark, Outcome, Part
+from locus.evaluation.outcome import Benchmark, MeasuredPart, Outcome
 from locus.evaluation.scene_patches import OpenedScene, first_size
 from locus.files import atomic, cache_folder
 from locus.progress import track
@@ -43,7 +43,7 @@ def run(
         opened = [each for each in opened if _sound(benchmark, each, failures)]
     units = [opened] if benchmark.together and opened else [[each] for each in opened]
     steps = [(unit, method) for unit in units for method in usable]
-    parts: list[Part] = []
+    parts: list[MeasuredPart] = []
     for unit, method in track(steps, benchmark.name, len(steps), progress):
         name = ", ".join(each.scene.name for each in unit)
         finished = folder / f"{_key(benchmark, method, unit)}.json"
@@ -58,7 +58,7 @@ def run(
             broken = [str(each.path) for each in unit if each.error is error]
             failures[broken[0] if broken else f"{method.label} on {name}"] = str(error)
             continue
-        parts.append(Part(method.label, name, unit[0].group, measured))
+        parts.append(MeasuredPart(method.label, name, unit[0].group, measured))
     expected = sum(all(each.error is None for each in unit) for unit in units)
     return Outcome(benchmark, methods, parts, failures, expected, opened)
 

@@ -13,7 +13,7 @@ SCENES = "scenes"  # how many of the training scenes are taken: no setting, but 
 
 
 @dataclass(frozen=True)
-class Variant:
+class TrainingVariant:
     """One training of the grid."""
 
     varied: Mapping[str, str]
@@ -27,7 +27,7 @@ class Variant:
         return " ".join(f"{name}={value}" for name, value in self.varied.items())
 
 
-def variants_of(base: Sequence[str], varied: Sequence[str]) -> list[Variant]:
+def variants_of(base: Sequence[str], varied: Sequence[str]) -> list[TrainingVariant]:
     """Every combination of `name=value,value,…` over the settings `name=value`; `scenes` is how many to train on."""
     settings = replace(Settings(), **{name: _read(name, text) for name, text in map(_split, base)})
     options: dict[str, list[str]] = {}
@@ -42,7 +42,7 @@ def variants_of(base: Sequence[str], varied: Sequence[str]) -> list[Variant]:
         chosen = dict(zip(options, values, strict=True))
         changed = {name: _read(name, text) for name, text in chosen.items()}
         scenes = changed.pop(SCENES, None)
-        variants.append(Variant(chosen, replace(settings, **changed), scenes))
+        variants.append(TrainingVariant(chosen, replace(settings, **changed), scenes))
     return variants
 
 
