@@ -76,17 +76,9 @@ class ExactRanking:
         return _ranked(lambda: self._blocks(features, positions, environments, frames, landmarks))
 
     @torch.no_grad()
-    def per_landmark(
-        self,
-        features: Float[Tensor, "n c"],
-        positions: Float[Tensor, "n 3"],
-        environments: Int[Tensor, "n"],
-        frames: Int[Tensor, "n"],
-        landmarks: Int[Tensor, "m"],
-    ) -> Float64[Tensor, "m"]:
-        """AP of every landmark's own list; 0 for one without a positive."""
-        blocks = self._blocks(features, positions, environments, frames, landmarks)
-        return torch.cat([average_precision_per_landmark(*block) for block in blocks])
+    def per_landmark(self, features: Float[Tensor, "n c"], *geometry: Tensor) -> Float64[Tensor, "m"]:
+        """AP of every landmark's own list, from the arguments of a call; 0 for one without a positive."""
+        return torch.cat([average_precision_per_landmark(*block) for block in self._blocks(features, *geometry)])
 
     def _blocks(self, features: Tensor, *geometry: Tensor) -> Iterator[Block]:
         """Every patch, with some landmarks at a time."""
