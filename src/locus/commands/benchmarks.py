@@ -30,11 +30,11 @@ from locus.scenes.collection import find_scenes
 from locus.training import train
 from locus.training.settings_grid import variants_of
 
-Protocol = TypeVar("Protocol", bound=Benchmark)
+AnyBenchmark = TypeVar("AnyBenchmark", bound=Benchmark)
 
 
 @dataclass(frozen=True)
-class Common:
+class EvaluateOptions:
     """Options of every benchmark."""
 
     scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
@@ -94,11 +94,11 @@ def show(outcome: Outcome, shown: Shown, style: Style, json: Path | None, report
 
 
 @dataclass(frozen=True)
-class Evaluate(Generic[Protocol]):
+class Evaluate(Generic[AnyBenchmark]):
     """A benchmark of its own options."""
 
-    common: Annotated[Common, tyro.conf.arg(name="")]
-    protocol: Annotated[Protocol, tyro.conf.arg(name="")]
+    common: Annotated[EvaluateOptions, tyro.conf.arg(name="")]
+    protocol: Annotated[AnyBenchmark, tyro.conf.arg(name="")]
 
     def run(self) -> int:
         return self.common.evaluate(self.protocol)
@@ -155,15 +155,17 @@ class EvaluateAblate:
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
 
     def run(self) -> int:
-        given = find_scenes(self.train)
+        given, variants = find_scenes(self.train), variants_of(self.base, self.vary)
+        for variant in variants:
+            if variant.scenes is not None and not 1 <= variant.scenes <= len(given):
+                raise LocusError(
+                    f"scenes={variant.scenes}: --train names {len(given)} scenes to take the first ones of"
+                )
         methods, varied = [], {}
-        for variant in variants_of(self.base, self.vary):
-            count = len(given) if variant.scenes is None else variant.scenes
-            if not 1 <= count <= len(given):
-                raise LocusError(f"scenes={count}: --train names {len(given)} scenes to take the first ones of")
+        for variant in variants:
             folder = self.out / variant.name
             options = {"val": self.val, "cache": self.cache, "progress": True}
-            if not train(given[:count], folder, variant.settings, **options).finished:
+            if not train(given[: variant.scenes], folder, variant.settings, **options).finished:
                 raise KeyboardInterrupt  # the same command goes on from here
             methods.append(ModelMethod(variant.name, LoCUS.from_pretrained(folder), self.cache))
             varied[variant.name] = variant.varied

@@ -274,7 +274,7 @@ def _by_confidence(outcome: Outcome) -> Table:
         right = np.array([pair["errors"][1] <= PROMISED for pair in posed], float)
         confidence = np.array([pair["confidence"] for pair in posed])
         inside = [(confidence > low) & (confidence <= high) for low, high in pairwise(CONFIDENT)]
-        shares = [f"{right[each].mean():.2f} of {each.sum()}" if each.any() else None for each in inside]
+        shares: list[Cell] = [f"{right[each].mean():.2f} of {each.sum()}" if each.any() else None for each in inside]
         return shares if pairs else None
 
     columns = [Column(f"{low:g}–{high:g}", 2, "neither") for low, high in pairwise(CONFIDENT)]

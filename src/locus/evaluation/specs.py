@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from locus import backbones
 from locus.backbones import Backbone
@@ -126,8 +126,8 @@ def _trained(name: str, reduction: Reduction | None, options: MethodOptions) -> 
     if reduction is None:
         return ModelMethod(label, model, options.cache)
     blocks = model.config["blocks"] if model.config["head"] == "blocks" else 0
-    whiten, options = reduction == "whitened", replace(options, resolution=model.resolution)
-    return _by_pca(f"{label} untrained", model.backbone, model.dimension, whiten, options, blocks)
+    untrained = {"dimension": model.dimension, "resolution": model.resolution, "blocks": blocks}
+    return _by_pca(f"{label} untrained", model.backbone, reduction, options, **untrained)
 
 
 def reduced(backbone: Backbone, reduction: Reduction | None, options: MethodOptions) -> ModelMethod:
@@ -136,25 +136,19 @@ def reduced(backbone: Backbone, reduction: Reduction | None, options: MethodOpti
     if reduction == "full" or (reduction is None and backbone.dimension <= DIMENSION):
         model = LoCUS(backbone, head="identity", resolution=options.resolution)
         return ModelMethod(f"{named} {backbone.dimension}-d", model, options.cache)
-    return _by_pca(named, backbone, min(DIMENSION, backbone.dimension), reduction == "whitened", options)
+    dimension = min(DIMENSION, backbone.dimension)
+    return _by_pca(named, backbone, reduction, options, dimension=dimension, resolution=options.resolution)
 
 
 def _by_pca(
-    label: str, backbone: Backbone, dimension: int, whiten: bool, options: MethodOptions, blocks: int = 0
+    label: str, backbone: Backbone, reduction: Reduction | None, options: MethodOptions, **model: Any
 ) -> ModelMethod:
     if not options.fit:
         raise EvaluationError(f"PCA of {label} needs scenes to be fitted to: name those trained on, with --fit")
-    model = reduced_model(
-        backbone,
-        options.scenes,
-        dimension,
-        options.resolution,
-        whiten=whiten,
-        blocks=blocks,
-        cache=options.cache,
-        progress=options.progress,
-    )
-    return ModelMethod(f"{label} {'whitened PCA' if whiten else 'PCA'}-{dimension}", model, options.cache)
+    whiten = reduction == "whitened"
+    made = {"whiten": whiten, "cache": options.cache, "progress": options.progress}
+    network = reduced_model(backbone, options.scenes, **model, **made)
+    return ModelMethod(f"{label} {'whitened PCA' if whiten else 'PCA'}-{network.dimension}", network, options.cache)
 
 
 def pose_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
