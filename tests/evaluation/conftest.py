@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from locus import load_scene
-from locus.evaluation.opened import open_place
+from locus.evaluation.scene_patches import read_patches
 from tests.training.conftest import rooms, tiny  # noqa: F401  fixtures
 
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
-def place(rooms):  # noqa: F811
-    return open_place(load_scene(rooms / "first"), (9, 12))
+def patches(rooms):  # noqa: F811
+    return read_patches(load_scene(rooms / "first"), (9, 12))
 
 
 @pytest.fixture(scope="session")

@@ -39,9 +39,9 @@ def weights(tmp_path_factory):
 
 
 @pytest.mark.parametrize("test", ["nn", "fginn"])
-def test_an_images_own_keypoints_match_themselves(weights, place, test):
+def test_an_images_own_keypoints_match_themselves(weights, patches, test):
     matcher = SuperPoint(test, weights / "superpoint")
-    matches = matcher.match(place, 0, 0)
+    matches = matcher.match(patches, 0, 0)
     assert len(matches) > 0
     assert np.allclose(matches.pixels_a, matches.pixels_b)
     width, height = matches.size_a
@@ -50,9 +50,9 @@ def test_an_images_own_keypoints_match_themselves(weights, place, test):
 
 
 @pytest.mark.parametrize("kind", ["lightglue", "loftr"])
-def test_matches_lie_inside_both_images(weights, place, kind, monkeypatch):
+def test_matches_lie_inside_both_images(weights, patches, kind, monkeypatch):
     monkeypatch.setattr(learned_matchers, "SHORTER", 128)
-    matches = PairMatcher(kind, weights / kind).match(place, 0, 1)
+    matches = PairMatcher(kind, weights / kind).match(patches, 0, 1)
     assert len(matches) > 0
     assert matches.pixels_a.shape == matches.pixels_b.shape
     for pixels, size in ((matches.pixels_a, matches.size_a), (matches.pixels_b, matches.size_b)):
@@ -60,7 +60,7 @@ def test_matches_lie_inside_both_images(weights, place, kind, monkeypatch):
     assert (np.diff(matches.scores) <= 0).all()
 
 
-def test_loftr_pairs_the_cells_whose_scores_say_so(weights, place, monkeypatch):
+def test_loftr_pairs_the_cells_whose_scores_say_so(weights, patches, monkeypatch):
     """Scores forced to a shift by four cells; all else, the layout of what it says above all, is transformers'."""
     monkeypatch.setattr(learned_matchers, "SHORTER", 128)
     matcher = PairMatcher("loftr", weights / "loftr")
@@ -74,8 +74,8 @@ def test_loftr_pairs_the_cells_whose_scores_say_so(weights, place, monkeypatch):
         return read_off(forced)
 
     monkeypatch.setattr(matcher.network, "_get_matches_from_scores", shifted)
-    matches = matcher.match(place, 0, 1)
-    cell = 8 * np.array(matches.size_a) / np.array(prepared(place.frame(0).image).shape[:0:-1])
+    matches = matcher.match(patches, 0, 1)
+    cell = 8 * np.array(matches.size_a) / np.array(prepared(patches.frame(0).image).shape[:0:-1])
     assert len(matches) > 20
     assert (np.abs(matches.pixels_b - matches.pixels_a - [4, 0] * cell) <= 1.3 * cell).all()
 
@@ -87,11 +87,11 @@ def test_weights_of_another_network_are_refused(weights, tmp_path):
 
 
 @pytest.mark.parametrize(("in_a", "in_b"), [(0, 3), (1, 3), (3, 1), (3, 0)])
-def test_too_few_keypoints_are_no_matches(weights, place, monkeypatch, in_a, in_b):
+def test_too_few_keypoints_are_no_matches(weights, patches, monkeypatch, in_a, in_b):
     matcher = SuperPoint("nn", weights / "superpoint")
     some = iter([Keypoints(np.ones((count, 2)), torch.eye(count, 4)) for count in (in_a, in_b)])
     monkeypatch.setattr(matcher, "detect", lambda image: next(some))
-    assert len(matcher.match(place, 0, 1)) == 0
+    assert len(matcher.match(patches, 0, 1)) == 0
 
 
 def test_fginn_leaves_a_second_detection_of_the_same_corner_out():

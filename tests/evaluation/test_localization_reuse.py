@@ -6,13 +6,14 @@ import torch
 import torch.nn.functional as F
 
 from locus.cli import main
-from locus.evaluation import localization, reuse, runner
+from locus.evaluation import localization, runner
 from locus.evaluation.localization import Localization, TrueMap
 from locus.evaluation.methods import Chance, Method, Truth
-from locus.evaluation.opened import EvaluationError
+from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.reuse import Reuse
-from locus.evaluation.runner import Outcome, Part, run, run_together
-from locus.evaluation.specs import Means, method_of, methods_of
+from locus.evaluation.runner import run
+from locus.evaluation.scene_patches import EvaluationError
+from locus.evaluation.specs import MethodOptions, method_of, methods_of
 from tests.scenes import layouts, room
 from tests.tasks import labelled_room
 
@@ -32,23 +33,23 @@ class Same(Method):
     label = "same"
     fingerprint = "same"
 
-    def features(self, place, radius):
-        points = torch.from_numpy(place.points).nan_to_num(50.0)
+    def features(self, patches, radius):
+        points = torch.from_numpy(patches.points).nan_to_num(50.0)
         random = torch.Generator().manual_seed(0)
         waves = points @ torch.randn(3, 512, generator=random) / (radius / 2)
         return F.normalize(torch.cat([waves.cos(), waves.sin()], dim=-1), dim=-1)
 
 
-def test_halves_share_no_frame(place):
-    mapped, asked = Localization().halves(place)
+def test_halves_share_no_frame(patches):
+    mapped, asked = Localization().halves(patches)
     assert not set(mapped) & set(asked)
-    assert len(mapped) == len(place) // 2
-    assert len(Localization(queries=2).halves(place)[1]) == 2
+    assert len(mapped) == len(patches) // 2
+    assert len(Localization(queries=2).halves(patches)[1]) == 2
 
 
 def test_recall_counts_answers_within_both_limits():
     errors = [[0.1, 1.0], [0.1, 3.0], [0.6, 1.0], None]
-    part = Part("m", "s", "unseen", {"queries": [{"error": error} for error in errors]})
+    part = MeasuredPart("m", "s", "unseen", {"queries": [{"error": error} for error in errors]})
     method = Chance()
     method.label = "m"
     table = localization.tables(Outcome(Localization(), [method], [part], {}))[0]
@@ -57,7 +58,7 @@ def test_recall_counts_answers_within_both_limits():
 
 
 def test_frames_are_placed_in_a_map_of_the_others(rooms, tokens, tmp_path):
-    method = method_of("classic", Means(resolution=None, cache=tokens))
+    method = method_of("classic", MethodOptions(resolution=None, cache=tokens))
     outcome = run(Localization(queries=3), [method, Truth()], {"unseen": [rooms / "first"]}, folder=tmp_path)
     assert len(outcome.parts[0].measured["queries"]) == 3
     assert outcome.parts[0].measured["landmarks"] > 0
@@ -66,7 +67,7 @@ def test_frames_are_placed_in_a_map_of_the_others(rooms, tokens, tmp_path):
 
 
 def test_the_ground_truth_places_every_frame_that_the_map_covers(rooms, tmp_path):
-    (method,) = methods_of(["truth"], Means(), {"truth": TrueMap})
+    (method,) = methods_of(["truth"], MethodOptions(), {"truth": TrueMap})
     outcome = run(Localization(queries=6), [method], {"unseen": [rooms / "first"]}, folder=tmp_path)
     metres, degrees = np.median(localization.errors(outcome, "ground truth"), axis=0)
     assert metres < 0.25
@@ -74,7 +75,7 @@ def test_the_ground_truth_places_every_frame_that_the_map_covers(rooms, tmp_path
 
 
 def test_embeddings_that_mean_the_same_everywhere_serve_every_place(homes, tmp_path):
-    outcome = run_together(REUSE, [Same(), Chance()], homes, folder=tmp_path)
+    outcome = run(REUSE, [Same(), Chance()], {"unseen": homes}, folder=tmp_path)
     same, chance = (part.measured["landmarks"] for part in outcome.parts)
     for kappa in ("2", "10"):
         assert np.mean([home["served"][kappa] for home in same]) > 0.7
@@ -83,20 +84,20 @@ def test_embeddings_that_mean_the_same_everywhere_serve_every_place(homes, tmp_p
 
 
 def test_random_features_rank_classes_as_chance_does(homes, tmp_path):
-    outcome = run_together(REUSE, [Chance()], homes, folder=tmp_path)
+    outcome = run(REUSE, [Chance()], {"unseen": homes}, folder=tmp_path)
     pairs = [each for home in outcome.parts[0].measured["landmarks"] for each in home["class AP"]]
     assert np.mean([each["AP"] for each in pairs]) == pytest.approx(
         np.mean([each["chance"] for each in pairs]), rel=0.1
     )
-    classes, service = reuse.tables(outcome)
+    classes, service = REUSE.tables(outcome)
     assert classes.rows[0].cells[0].value == pytest.approx(classes.rows[0].cells[1].value, rel=0.1)
     assert [column.name for column in service.columns] == ["κ = 2", "κ = 10", "at home, κ = 10"]
 
 
 def test_places_without_labels_have_no_classes_but_can_be_served(rooms, tmp_path):
-    outcome = run_together(REUSE, [Chance()], [rooms / "first", rooms / "second"], folder=tmp_path)
-    assert [table.title for table in reuse.tables(outcome)] == [
-        "Reuse: other places that a landmark's embedding serves"
+    outcome = run(REUSE, [Chance()], {"unseen": [rooms / "first", rooms / "second"]}, folder=tmp_path)
+    assert [table.title for table in REUSE.tables(outcome)] == [
+        "Reuse: other scenes that a landmark's embedding serves"
     ]
 
 
@@ -106,23 +107,23 @@ def test_a_place_that_cannot_be_used_is_told_and_the_others_are_measured(homes, 
     shots[1].world_from_camera[:3, 3] += 100  # nothing is seen in both frames
     layouts.nerfstudio(tmp_path / "apart", shots)
     bad = [tmp_path / "lonely", tmp_path / "apart", tmp_path / "nowhere"]
-    outcome = run_together(REUSE, [Chance()], [homes[0], *bad, homes[1]], folder=tmp_path / "kept")
-    assert list(outcome.failures) == list(map(str, bad))
+    outcome = run(REUSE, [Chance()], {"unseen": [homes[0], *bad, homes[1]]}, folder=tmp_path / "kept")
+    assert set(outcome.failures) == set(map(str, bad))
     assert "no spot is seen in two frames" in outcome.failures[str(tmp_path / "apart")]
     (part,) = outcome.parts
     assert part.measured["scenes"] == [home.name for home in homes]
-    assert np.isfinite(reuse.tables(outcome)[-1].rows[0].cells[0].value)
+    assert np.isfinite(REUSE.tables(outcome)[-1].rows[0].cells[0].value)
 
 
-def test_one_place_is_refused(place):
+def test_one_place_is_refused(patches):
     with pytest.raises(EvaluationError, match="at least two"):
-        REUSE.measure_together(Chance(), [place])
+        REUSE.measure(Chance(), [patches])
 
 
 def test_the_commands(homes, tokens, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
     words = [*map(str, homes), "--methods", "classic", "--cache", str(tokens), "--report", str(tmp_path / "report")]
     assert main(["eval", "reuse", *words, "--landmarks", "10", "--frames", "4"]) == 0
-    assert "class AP, other places" in capsys.readouterr().out
+    assert "class AP, other scenes" in capsys.readouterr().out
     assert main(["eval", "localization", *words, "--queries", "2"]) == 0
     assert "0.25 m, 2°" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from locus import backbones
 from locus.errors import LocusError
 from locus.evaluation.methods import Chance, ModelMethod, Truth, Unavailable, on_grid
-from locus.evaluation.specs import Means, method_of, methods_of, parsed
+from locus.evaluation.specs import MethodOptions, method_of, methods_of, parsed
 from locus.features.cache import cache_scene
 from locus.model import LoCUS
 from locus.training.baselines import sample_rows
@@ -36,9 +36,9 @@ def test_a_folder_of_that_very_name_is_meant_first(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("whiten", [False, True])
-def test_reduction_is_scikit_learns_pca_of_the_training_scenes(rooms, place, tiny, tokens, whiten, monkeypatch):
+def test_reduction_is_scikit_learns_pca_of_the_training_scenes(rooms, patches, tiny, tokens, whiten, monkeypatch):
     monkeypatch.setattr("locus.evaluation.specs.DIMENSION", 8)
-    means = Means([rooms / "second"], resolution=None, cache=tokens)
+    means = MethodOptions([rooms / "second"], resolution=None, cache=tokens)
     word = f"{tiny}@3+{'whitened' if whiten else 'pca'}"
     method = method_of(word, means)
     assert method.label == f"{tiny.name}@3 {'whitened PCA' if whiten else 'PCA'}-8"
@@ -55,16 +55,38 @@ def test_reduction_is_scikit_learns_pca_of_the_training_scenes(rooms, place, tin
     assert torch.allclose(own @ own.T, expected @ expected.T, atol=2e-3)
 
 
+@pytest.mark.parametrize("reduction", ["pca", "whitened"])
+def test_a_trained_models_own_start_is_pca_of_its_pretrained_blocks(rooms, tiny, tokens, reduction, tmp_path):
+    trained = LoCUS(str(tiny), 2, 8, (0.2, 0.4), head="blocks", blocks=1)
+    torch.manual_seed(0)
+    for weight in trained.head.parameters():
+        torch.nn.init.normal_(weight)
+    trained.write(tmp_path / "run")
+    options = MethodOptions([rooms / "second"], resolution=10**6, cache=tokens)  # the model's own resolution counts
+    method = method_of(f"{tmp_path / 'run'}+{reduction}", options)
+    assert method.label == f"run untrained {'whitened PCA' if reduction == 'whitened' else 'PCA'}-8"
+    assert method_of(str(tmp_path / "run"), options).model.fingerprint == trained.fingerprint
+    fitted = cache_scene(options.scenes[0], trained.backbone, folder=tokens)
+    sequence = torch.from_numpy(np.asarray(fitted.tokens, np.float32))
+    with torch.no_grad():  # block 3 as the network has it
+        rows = backbones.load(str(tiny), 2).continuation(1)(sequence, fitted.grid)[:, fitted.prefix :].flatten(0, 1)
+        own = method.model.head_features(sequence, fitted.grid)[0].flatten(0, 2)
+    referee = PCA(8, whiten=reduction == "whitened", svd_solver="full").fit(rows.double().numpy())
+    expected = F.normalize(torch.from_numpy(referee.transform(rows.double().numpy())), dim=-1)[::50]
+    own = own[::50].double()
+    assert torch.allclose(own @ own.T, expected @ expected.T, atol=2e-3)
+
+
 def test_pca_without_scenes_to_fit_to_says_what_to_do(tiny, monkeypatch):
     monkeypatch.setattr("locus.evaluation.specs.DIMENSION", 8)
     with pytest.raises(LocusError, match="--fit"):
-        method_of(str(tiny), Means())
+        method_of(str(tiny), MethodOptions())
 
 
-def test_full_dimension_needs_no_fit(tiny, place, tokens):
-    method = method_of(f"{tiny}+full", Means(resolution=None, cache=tokens))
-    features = method.features(place, 0.2)
-    assert features.shape == (len(place), *place.grid, 32)
+def test_full_dimension_needs_no_fit(tiny, patches, tokens):
+    method = method_of(f"{tiny}+full", MethodOptions(resolution=None, cache=tokens))
+    features = method.features(patches, 0.2)
+    assert features.shape == (len(patches), *patches.grid, 32)
     assert torch.allclose(features.norm(dim=-1), torch.ones(1), atol=1e-5)
 
 
@@ -73,16 +95,16 @@ def test_weights_that_cannot_be_had_are_a_row(monkeypatch):
         raise LocusError("no network")
 
     monkeypatch.setattr(backbones, "load", nowhere)
-    method = method_of("resnet50", Means())
+    method = method_of("resnet50", MethodOptions())
     assert isinstance(method, Unavailable)
     assert "no network" in method.reason
     with pytest.raises(LocusError, match="no method to evaluate"):
-        methods_of(["resnet50"], Means())
+        methods_of(["resnet50"], MethodOptions())
 
 
 def test_a_model_that_is_nowhere_is_a_row(monkeypatch):
     monkeypatch.setattr("locus.model.locus.hub_answers", lambda: False)
-    found = methods_of(["runs/nowhere", "random"], Means())
+    found = methods_of(["runs/nowhere", "random"], MethodOptions())
     assert isinstance(found[0], Unavailable)
     assert isinstance(found[1], Chance)
 
@@ -101,13 +123,14 @@ def test_a_model_that_is_nowhere_is_a_row(monkeypatch):
 )
 def test_words_of_other_tasks_and_typos_are_one_sentence(word, sentence):
     with pytest.raises(LocusError, match=sentence):
-        methods_of(["random", word], Means())
+        methods_of(["random", word], MethodOptions())
 
 
 def test_a_trained_model_has_its_own_layer(tmp_path):
     (tmp_path / "run").mkdir()
-    with pytest.raises(LocusError, match="name it alone"):
-        method_of(f"{tmp_path / 'run'}@3", Means())
+    for word in ("@3", "@3+pca", "+full"):
+        with pytest.raises(LocusError, match="name it alone, with \\+pca or"):
+            method_of(f"{tmp_path / 'run'}{word}", MethodOptions())
 
 
 def test_the_scale_trained_for_the_nearest_radius_is_asked(tiny):
@@ -127,9 +150,9 @@ def test_features_stay_as_they_are_on_their_own_grid_and_are_blended_on_another(
     assert torch.allclose(finer[0, 3, 3], F.normalize(blended, dim=0), atol=1e-6)
 
 
-def test_most_similar_ground_truth_features_are_the_nearest_points(place):
-    features = Truth().features(place, 0.2).flatten(0, 2)
-    points = torch.from_numpy(place.points).double().flatten(0, 2)
+def test_most_similar_ground_truth_features_are_the_nearest_points(patches):
+    features = Truth().features(patches, 0.2).flatten(0, 2)
+    points = torch.from_numpy(patches.points).double().flatten(0, 2)
     known = points.isfinite().all(dim=1)
     features, points = features[known][::7], points[known][::7]
     distance = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")

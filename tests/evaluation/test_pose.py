@@ -15,12 +15,12 @@ from locus.errors import LocusError
 from locus.evaluation import pose, runner
 from locus.evaluation.matchers import SiftRatio, TrueMatcher
 from locus.evaluation.methods import Chance
-from locus.evaluation.opened import EvaluationError, Place
+from locus.evaluation.metrics import area_under_curve, error_of, median
 from locus.evaluation.pairs import draw_pairs, named_pairs, read_pairs
 from locus.evaluation.pose import RelativePoses
-from locus.evaluation.pose_metrics import area_under_curve, error_of, median
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.runner import run
+from locus.evaluation.scene_patches import EvaluationError, ScenePatches
 from locus.geometry import invert
 from tests.scenes import room
 
@@ -90,23 +90,33 @@ def test_the_median_of_many_failures_is_infinite():
     assert median(np.array([1.0, 2.0, np.inf])) == 2
 
 
-def test_pairs_are_drawn_by_overlap_and_their_motion_is_the_scenes(place):
-    pairs = draw_pairs(place, 4, 0)
+def test_pairs_are_drawn_by_overlap_and_their_motion_is_the_scenes(patches):
+    pairs = draw_pairs(patches, 4, 0)
     assert pairs
     for pair in pairs:
-        assert pair.overlap == pytest.approx(min(place.overlap[pair.a, pair.b], place.overlap[pair.b, pair.a]))
-        frame_a, frame_b = place.frame(pair.a), place.frame(pair.b)
+        assert pair.overlap == pytest.approx(min(patches.overlap[pair.a, pair.b], patches.overlap[pair.b, pair.a]))
+        frame_a, frame_b = patches.frame(pair.a), patches.frame(pair.b)
         assert np.allclose(frame_b.world_from_camera @ pair.b_from_a, frame_a.world_from_camera)
-    assert [(p.a, p.b) for p in pairs] == [(p.a, p.b) for p in draw_pairs(place, 4, 0)]
+    assert [(p.a, p.b) for p in pairs] == [(p.a, p.b) for p in draw_pairs(patches, 4, 0)]
 
 
-def test_pairs_are_drawn_with_the_overlap_that_is_asked_for(place):
-    everything = draw_pairs(place, 1000, 0, (0.0, 1.0))
-    assert len(everything) == len(place) * (len(place) - 1) / 2
-    asked = RelativePoses(pairs=1000, overlap=(0.2, 0.4, 0.6)).compared(place)
+def test_pairs_are_drawn_with_the_overlap_that_is_asked_for(patches):
+    everything = draw_pairs(patches, 1000, 0, (0.0, 1.0))
+    assert len(everything) == len(patches) * (len(patches) - 1) / 2
+    asked = RelativePoses(pairs=1000, overlap=(0.2, 0.4, 0.6)).compared(patches)
     within = [pair for pair in everything if 0.2 <= pair.overlap < 0.6]
     assert {frozenset((pair.a, pair.b)) for pair in asked} == {frozenset((pair.a, pair.b)) for pair in within}
     assert 0 < len(asked) < len(everything)
+
+
+def test_pairs_can_be_asked_to_lie_apart(patches):
+    centres = [patches.frame(row).world_from_camera[:3, 3] for row in range(len(patches))]
+    everything = draw_pairs(patches, 1000, 0, (0.0, 1.0))
+    apart = [np.linalg.norm(centres[pair.a] - centres[pair.b]) for pair in everything]
+    limit = float(np.median(apart))
+    asked = draw_pairs(patches, 1000, 0, (0.0, 1.0), baseline=limit)
+    assert len(asked) == sum(distance >= limit for distance in apart) < len(everything)
+    assert all(np.linalg.norm(centres[pair.a] - centres[pair.b]) >= limit for pair in asked)
 
 
 @pytest.mark.parametrize("edges", [(0.1,), (0.5, 0.2), (0.2, 0.2), (-0.1, 1.0), (0.1, 1.5)])
@@ -115,21 +125,23 @@ def test_bad_ranges_of_overlap_are_one_sentence(edges):
         RelativePoses(overlap=edges)
 
 
-def superglue_line(place, a, b, motion):
-    camera = place.frame(a).camera
+def superglue_line(patches, a, b, motion):
+    camera = patches.frame(a).camera
     intrinsics = " ".join(str(value) for value in camera.matrix.ravel())
-    names = f"{place.frame(a).name}.png {place.scene.name}/{place.frame(b).name}.png"
+    names = f"{patches.frame(a).name}.png {patches.scene.name}/{patches.frame(b).name}.png"
     return f"{names} 0 0 {intrinsics} {intrinsics} {' '.join(str(v) for v in motion.ravel())}"
 
 
-def test_superglues_lines_bring_their_own_motion(place, tmp_path):
+def test_superglues_lines_bring_their_own_motion(patches, tmp_path):
     told = motion(Rotation.from_euler("y", 20, degrees=True), [0.3, 0.0, 0.1])
     file = tmp_path / "pairs.txt"
-    file.write_text(f"# pairs\n\n{superglue_line(place, 0, 1, told)}\n{place.frame(2).name} {place.frame(3).name}\n")
-    first, second = named_pairs(place, read_pairs(file))
+    file.write_text(
+        f"# pairs\n\n{superglue_line(patches, 0, 1, told)}\n{patches.frame(2).name} {patches.frame(3).name}\n"
+    )
+    first, second = named_pairs(patches, read_pairs(file))
     assert (first.a, first.b, second.a, second.b) == (0, 1, 2, 3)
     assert np.allclose(first.b_from_a, told)
-    assert first.camera_a.fx == pytest.approx(place.frame(0).camera.fx)
+    assert first.camera_a.fx == pytest.approx(patches.frame(0).camera.fx)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +202,7 @@ def test_predictions_must_have_every_pair(tmp_path):
 
 @pytest.mark.parametrize(("solver", "scale"), [("poselib", "truth"), ("3d-3d", "metric")])
 def test_true_matches_give_true_poses(rooms, tmp_path, solver, scale):
-    protocol = RelativePoses(pairs=3, solver=solver, scale=scale)
+    protocol = RelativePoses(pairs=3, solver=solver, translation_scale=scale)
     outcome = run(protocol, [TrueMatcher()], {"unseen": [rooms / "first"]}, folder=tmp_path)
     found = pose.errors(outcome, "ground truth")
     assert len(found) >= 3
@@ -198,18 +210,34 @@ def test_true_matches_give_true_poses(rooms, tmp_path, solver, scale):
     assert np.median(found[:, 0]) < 0.12
 
 
-def test_the_table_counts_pairs_without_a_pose_as_wrong(rooms, place, tmp_path):
+def test_true_matches_are_right_matches_and_random_ones_hardly_ever(rooms, tmp_path):
+    protocol = RelativePoses(pairs=3, solver="3d-3d")
+    outcome = run(protocol, [TrueMatcher(), Chance()], {"unseen": [rooms / "first"]}, folder=tmp_path)
+    matches, confidence = protocol.tables(outcome)[3:]
+    (true_count, true_right, _), (count, right, stuck) = (row.cells for row in matches.rows)
+    pairs = outcome.parts[0].measured["pairs"]
+    assert true_count.value == pytest.approx(np.mean([pair["matches"] for pair in pairs]))
+    assert true_right.value > 0.9
+    assert count.value > 0
+    assert right.value < 0.2
+    assert stuck.value < 0.5
+    told = [pair for pair in pairs if pair["confidence"] > 0.9]
+    right = [pair["errors"][1] <= 15 for pair in told]
+    assert confidence.rows[0].cells[-1] == f"{np.mean(right):.2f} of {len(told)}"
+
+
+def test_the_table_counts_pairs_without_a_pose_as_wrong(rooms, patches, tmp_path):
     protocol = RelativePoses(pairs=3)
-    pairs = draw_pairs(place, 3, 0)
+    pairs = draw_pairs(patches, 3, 0)
     lines = [
-        {"scene": "first", "a": place.frame(p.a).name, "b": place.frame(p.b).name, "b_from_a": p.b_from_a.tolist()}
+        {"scene": "first", "a": patches.frame(p.a).name, "b": patches.frame(p.b).name, "b_from_a": p.b_from_a.tolist()}
         for p in pairs
     ]
     lines[0]["b_from_a"] = None
     file = tmp_path / "theirs.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
     outcome = run(protocol, [PosePredictions(file)], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    main_table, auc, by_overlap = pose.tables(outcome)
+    main_table, auc, by_overlap = outcome.benchmark.tables(outcome)
     cells = main_table.rows[0].cells
     share = 1 - 1 / len(pairs)
     assert [cell.value for cell in cells] == pytest.approx([0, 0, share, 0, 0, share], abs=1e-5)
@@ -219,31 +247,31 @@ def test_the_table_counts_pairs_without_a_pose_as_wrong(rooms, place, tmp_path):
     assert main_table.rows[-1].label == "paper: LoCUS"
 
 
-def test_a_pairs_file_is_told_by_what_is_in_it(rooms, place, tmp_path):
+def test_a_pairs_file_is_told_by_what_is_in_it(rooms, patches, tmp_path):
     file = tmp_path / "pairs.txt"
     protocol = RelativePoses(pairs_file=file)
     counts = []
     for last in (1, 2):
-        file.write_text("".join(f"{place.frame(0).name} {place.frame(b).name}\n" for b in range(1, last + 1)))
+        file.write_text("".join(f"{patches.frame(0).name} {patches.frame(b).name}\n" for b in range(1, last + 1)))
         outcome = run(protocol, [TrueMatcher()], {"unseen": [rooms / "first"]}, folder=tmp_path / "kept")
         counts.append(len(pose.errors(outcome, "ground truth")))
     assert counts == [1, 2]
     assert json.loads(json.dumps(outcome.json()))["protocol"]["pairs_file"] == str(file)
 
 
-def test_a_named_frame_is_of_the_scene_whose_folder_it_is_in(rooms, place, tmp_path):
-    first, second = place.frame(0).name, place.frame(1).name
+def test_a_named_frame_is_of_the_scene_whose_folder_it_is_in(rooms, patches, tmp_path):
+    first, second = patches.frame(0).name, patches.frame(1).name
     file = tmp_path / "pairs.txt"
     file.write_text(f"second/{first}.png second/{second}.png\nscans/first/{first}.jpg first/{second}\nx {second}\n")
-    assert [(pair.a, pair.b, pair.line) for pair in named_pairs(place, read_pairs(file))] == [(0, 1, 1)]
+    assert [(pair.a, pair.b, pair.line) for pair in named_pairs(patches, read_pairs(file))] == [(0, 1, 1)]
     outcome = run(RelativePoses(pairs_file=file), [TrueMatcher()], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    notes = " ".join(pose.tables(outcome)[0].notes)
+    notes = " ".join(outcome.benchmark.tables(outcome)[0].notes)
     assert f"2 of 3 pairs of {file} are of no scene here, the first second/{first}.png second/{second}.png." in notes
 
 
 def test_metric_scale_takes_depth():
     with pytest.raises(EvaluationError, match="3d-3d"):
-        RelativePoses(scale="metric")
+        RelativePoses(translation_scale="metric")
 
 
 def test_the_command_takes_features_sift_and_a_filled_template(rooms, tokens, tmp_path, monkeypatch, capsys):
@@ -262,16 +290,16 @@ def test_the_command_takes_features_sift_and_a_filled_template(rooms, tokens, tm
     assert "<svg" in (tmp_path / "report" / "report.html").read_text()
 
 
-def test_sift_finds_a_shifted_image(place):
+def test_sift_finds_a_shifted_image(patches):
     """Twelve pixels further right in the second of two images."""
     image = np.random.default_rng(0).integers(0, 255, (24, 32, 3)).astype(np.uint8)
     image = cv2.resize(image, (room.WIDTH, room.HEIGHT), interpolation=cv2.INTER_CUBIC)
 
-    class Shifted(Place):
+    class Shifted(ScenePatches):
         def frame(self, row):
-            return SimpleNamespace(image=np.roll(image, 12 * row, axis=1), camera=place.frame(0).camera)
+            return SimpleNamespace(image=np.roll(image, 12 * row, axis=1), camera=patches.frame(0).camera)
 
-    matches = SiftRatio().match(Shifted(**vars(place)), 0, 1)
+    matches = SiftRatio().match(Shifted(**vars(patches)), 0, 1)
     shift = matches.pixels_b - matches.pixels_a
     assert len(matches) > 20
     assert np.mean(np.abs(shift - [12, 0]).max(axis=1) < 0.5) > 0.9

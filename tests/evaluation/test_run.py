@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from locus.cli import main
-from locus.commands.benchmarks import Common
 from locus.errors import LocusError
-from locus.evaluation import correspondence, pose, retrieval_tables, runner
+from locus.evaluation import runner, scene_patches
 from locus.evaluation.correspondence import Correspondence
 from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.pose import RelativePoses
@@ -28,9 +27,9 @@ class Counting(Chance):
     def __init__(self):
         self.asked = 0
 
-    def features(self, place, radius):
+    def features(self, patches, radius):
         self.asked += 1
-        return super().features(place, radius)
+        return super().features(patches, radius)
 
 
 def test_finished_parts_are_skipped_and_done_again_if_wanted(rooms, tmp_path):
@@ -65,61 +64,48 @@ def test_a_failed_scene_does_not_lose_the_others(rooms, tmp_path):
 
 
 class Half(Chance):
-    """Knows nothing of the second place."""
+    """Knows nothing of the second patches."""
 
     label = "half"
     fingerprint = "half"
     bound = False
 
-    def features(self, place, radius):
-        if place.scene.name == "second":
+    def features(self, patches, radius):
+        if patches.scene.name == "second":
             raise LocusError("never heard of it")
-        return super().features(place, radius)
+        return super().features(patches, radius)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "views"),
-    [
-        (PROTOCOL, retrieval_tables),
-        (Correspondence(pairs=2), correspondence),
-        (RelativePoses(pairs=2, solver="3d-3d"), pose),
-    ],
+    "protocol", [PROTOCOL, Correspondence(pairs=2), RelativePoses(pairs=2, solver="3d-3d")], ids=lambda each: each.name
 )
-def test_a_row_that_lacks_a_place_says_so_and_is_never_the_best(rooms, tmp_path, protocol, views):
+def test_a_row_that_lacks_a_place_says_so_and_is_never_the_best(rooms, tmp_path, protocol):
     whole = Chance()
     whole.bound = False
     scenes = {"unseen": [rooms / "first", rooms / "second"]}
     outcome = run(protocol, [Half(), whole], scenes, folder=tmp_path)
     assert outcome.failures == {"half on second": "never heard of it"}
-    for table in views.tables(outcome):
+    for table in protocol.tables(outcome):
         half, all_of_it = table.rows[:2]
-        assert half.label == "half (1 of 2 places)"
+        assert half.label == "half (1 of 2 scenes)"
         assert all_of_it.label == "random"
         assert not any(row == 0 for row, _ in table.best())
-    assert "half (1 of 2 places)" in views.figures(outcome)[0][1]
+    assert "half (1 of 2 scenes)" in protocol.figures(outcome)[0][1]
 
 
 def test_a_row_of_one_place_beside_rows_of_two_has_no_interval(rooms, tmp_path):
     scenes = {"unseen": [rooms / "first", rooms / "second"]}
     outcome = run(PROTOCOL, [Half(), Chance()], scenes, folder=tmp_path)
-    half, whole = (row.cells[1] for row in retrieval_tables.tables(outcome)[0].rows[:2])
-    assert half.low is None  # it would be of batches, where the note says places
+    half, whole = (row.cells[1] for row in PROTOCOL.tables(outcome)[0].rows[:2])
+    assert half.low is None  # it would be of batches, where the note says scenes
     assert whole.low is not None
 
 
 def test_pictures_are_of_a_scene_that_every_method_was_measured_on(rooms, tmp_path):
     paths, methods = [rooms / "second", rooms / "first"], [Half(), Chance()]
-    outcome = run(PROTOCOL, methods, {"unseen": paths}, folder=tmp_path)
-    drawn = []
-
-    def draw(benchmark, methods, place):
-        drawn.append(place.scene.name)
-        return []
-
-    Common(tuple(map(str, paths)), (), report=tmp_path).pictures(draw, PROTOCOL, methods, outcome)
-    assert drawn == ["first"]
-    Common((str(paths[0]),), (), report=tmp_path).pictures(draw, PROTOCOL, methods, outcome)
-    assert drawn == ["first"]  # no picture rather than no report
+    ((caption, _),) = run(PROTOCOL, methods, {"unseen": paths}, folder=tmp_path).pictures()
+    assert caption.startswith("first, from above: ")
+    assert run(PROTOCOL, methods, {"unseen": paths[:1]}, folder=tmp_path).pictures() == []  # and there is a report
 
 
 def test_a_scene_that_no_method_can_use_is_no_methods_lack(rooms, tmp_path):
@@ -127,6 +113,17 @@ def test_a_scene_that_no_method_can_use_is_no_methods_lack(rooms, tmp_path):
     outcome = run(PROTOCOL, [Chance(), Half()], {"unseen": [tmp_path / "lonely", rooms / "first"]}, folder=tmp_path)
     assert list(outcome.failures) == [str(tmp_path / "lonely")]
     assert [outcome.label(method) for method in outcome.methods] == ["random", "half"]
+
+
+def test_scenes_are_opened_and_read_once(rooms, tmp_path, monkeypatch):
+    calls = {"load_scene": [], "read_patches": []}
+    for module, name in ((runner, "load_scene"), (scene_patches, "read_patches")):
+        real = getattr(module, name)
+        counted = lambda *given, real=real, name=name: calls[name].append(given) or real(*given)  # noqa: E731
+        monkeypatch.setattr(module, name, counted)
+    scenes = {"unseen": [rooms / "first"], "training": [rooms / "second"]}
+    run(PROTOCOL, [Chance(), Half()], scenes, folder=tmp_path).pictures()
+    assert {name: len(made) for name, made in calls.items()} == {"load_scene": 2, "read_patches": 2}
 
 
 def test_two_scenes_of_one_name_are_refused(rooms, tmp_path):

@@ -50,11 +50,11 @@ def test_nothing_has_no_estimate():
     assert estimate(np.zeros(0)) is None
 
 
-def test_text_is_aligned_and_says_what_cannot_be_had():
+def test_text_is_aligned_and_says_what_is_not_available():
     lines = rendered(TABLE).splitlines()
     assert lines[0] == "A & B"
     assert lines[3].index("0.500 [0.400, 0.600]") + len("0.500 [0.400, 0.600]") == lines[2].index("AP") + 2
-    assert "resnet50      not here: no weights" in rendered(TABLE)
+    assert "resnet50      not available: no weights" in rendered(TABLE)
     assert lines[-2].split() == ["paper:", "LoCUS", "0.550", "–", "–"]
 
 
@@ -74,7 +74,7 @@ def test_latex_is_escaped():
     latex = rendered(TABLE, "latex")
     assert r"error\_m" in latex
     assert r"\textbf{0.500 [0.400, 0.600]}" in latex
-    assert r"resnet50 & \multicolumn{3}{l}{not here: no weights} \\" in latex
+    assert r"resnet50 & \multicolumn{3}{l}{not available: no weights} \\" in latex
     assert latex.count(r"\\") == 6
 
 

@@ -16,11 +16,10 @@ from locus.demo.finding import Finding, find, mapped_rows, open_map
 from locus.demo.plan import DemoFolder, DemoPlan
 from locus.demo.stage_log import FinishedStage, StageLog, program
 from locus.errors import LocusError
-from locus.evaluation import retrieval_pictures
 from locus.evaluation.methods import ModelMethod
-from locus.evaluation.runner import Outcome, opened
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.runner import run as measure
-from locus.evaluation.specs import Means, reduced
+from locus.evaluation.specs import MethodOptions, reduced
 from locus.features.dense import SceneFeatures, scene_features
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS, load, this_device
@@ -79,8 +78,8 @@ def run(out: Path, plan: DemoPlan, pretrained: str | None = None) -> Results:
         model, metrics = _train(folder, houses, stages)
     cache, label = folder.tokens, "LoCUS" if pretrained is None else f"LoCUS ({Path(pretrained).name})"
     with stages("Evaluate: find the same spot in other views of unseen houses") as say:
-        means = Means(houses.fitted, model.resolution, cache)
-        untrained = [reduced(model.backbone, kind, means) for kind in ("pca", "whitened")]
+        options = MethodOptions(houses.fitted, model.resolution, cache)
+        untrained = [reduced(model.backbone, kind, options) for kind in ("pca", "whitened")]
         for method, kind in zip(untrained, ("PCA", "whitened PCA"), strict=True):
             method.label = f"untrained, {kind}-{method.model.dimension}"
         methods = [*untrained, ModelMethod(label, model, cache)]
@@ -88,7 +87,7 @@ def run(out: Path, plan: DemoPlan, pretrained: str | None = None) -> Results:
         outcome = measure(plan.retrieval, methods, {"unseen": houses.unseen}, folder=kept, progress=True)
         if outcome.failures:
             raise LocusError("; ".join(f"{what}: {why}" for what, why in outcome.failures.items()))
-        glow = retrieval_pictures.pictures(plan.retrieval, methods, opened(houses.unseen[0], methods).place)
+        glow = outcome.pictures()
         reached = {method.label: page.cross_view(outcome, method.label) for method in methods}
         say("Average precision (1 is perfect): " + "; ".join(f"{name} {value:.3f}" for name, value in reached.items()))
     with stages("Map an unseen house from half its frames, and localize the other half") as say:

@@ -11,9 +11,8 @@ from locus import pages
 from locus.demo.drawings import ABOVE, error_curves, map_drawing, training_curves
 from locus.demo.finding import CLOSE, Answers, Finding
 from locus.demo.stage_log import program
-from locus.evaluation import retrieval_tables
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.report import table_values
-from locus.evaluation.runner import Outcome
 from locus.evaluation.table import Column, Row, Table
 from locus.progress import duration
 
@@ -49,7 +48,7 @@ def _refused(answers: Answers) -> str:
 def write_page(results: Results) -> None:
     ours, outcome = results.findings[0], results.outcome
     reached = [cross_view(outcome, method.label) for method in outcome.methods]
-    retrieval = retrieval_tables.tables(outcome)[0]
+    retrieval = outcome.benchmark.tables(outcome)[0]
     pages.write(
         results.folder.report,
         "demo",

@@ -16,7 +16,7 @@ from locus.backbones.sources import locate
 from locus.errors import WeightsError
 from locus.evaluation.matchers import Image, Keypoints, Matcher, nearest_two, pixel_matches
 from locus.evaluation.methods import Competitor
-from locus.evaluation.opened import Place
+from locus.evaluation.scene_patches import ScenePatches
 from locus.tasks.matching import Matches
 
 SHORTER = 480  # pixels of the shorter side that these networks were trained for
@@ -44,8 +44,8 @@ class SuperPoint(Matcher):
     def fingerprint(self) -> str:
         return f"superpoint {self.test} {self.source} 1"
 
-    def match(self, place: Place, a: int, b: int) -> Matches:
-        first, second = (self.detect(place.frame(row).image) for row in (a, b))
+    def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
+        first, second = (self.detect(patches.frame(row).image) for row in (a, b))
         if self.test == "nn":
             found, nearest, ratio = nearest_two(first, second)
             _, back, _ = nearest_two(second, first)
@@ -55,7 +55,7 @@ class SuperPoint(Matcher):
             nearest, ratio = fginn(first, second)
             found, kept = np.arange(len(nearest)), ratio < RATIO
         pixels = first.pixels[found[kept]], second.pixels[nearest[kept]]
-        return pixel_matches(place, a, b, *pixels, 1 - ratio[kept])
+        return pixel_matches(patches, a, b, *pixels, 1 - ratio[kept])
 
     @torch.inference_mode()
     def detect(self, image: Image) -> Keypoints:
@@ -70,8 +70,8 @@ def fginn(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, 
         return np.zeros(0, int), np.zeros(0)
     distances = torch.cdist(first.descriptors, second.descriptors)
     best, nearest = distances.min(dim=1)
-    places = torch.from_numpy(second.pixels)
-    elsewhere = torch.cdist(places[nearest], places) > INCONSISTENT
+    positions = torch.from_numpy(second.pixels)
+    elsewhere = torch.cdist(positions[nearest], positions) > INCONSISTENT
     other = distances.masked_fill(~elsewhere, torch.inf).amin(dim=1)
     return nearest.numpy(), (best / other.clamp(min=1e-9)).double().numpy()
 
@@ -79,7 +79,7 @@ def fginn(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, 
 class PairMatcher(Matcher):
     """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints.
 
-    Of EfficientLoFTR, as transformers 5 has it, the cell of 8 pixels is trusted and the place within it is not: its
+    Of EfficientLoFTR, as transformers 5 has it, the cell of 8 pixels is trusted and the position within it is not: its
     fine stage takes the two windows of a match from two lists of different order.
     """
 
@@ -94,15 +94,15 @@ class PairMatcher(Matcher):
         return f"{self.kind} {self.source} 1"
 
     @torch.inference_mode()
-    def match(self, place: Place, a: int, b: int) -> Matches:
-        images = [place.frame(row).image for row in (a, b)]
+    def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
+        images = [patches.frame(row).image for row in (a, b)]
         output = self.network(torch.stack([prepared(image) for image in images])[None])
         partner, score = output.matches[0, 0], output.matching_scores[0, 0]
         found = (partner > -1).nonzero()[:, 0]
         # Each row says where in the other one its partner stands; LoFTR's rows are in the order of the other's cells.
         other = partner[found].long()
         pixels = _pixels(output.keypoints[0, 0][found], images[0]), _pixels(output.keypoints[0, 1][other], images[1])
-        return pixel_matches(place, a, b, *pixels, score[found].double().numpy())
+        return pixel_matches(patches, a, b, *pixels, score[found].double().numpy())
 
 
 def prepared(image: Image) -> Float[Tensor, "3 h w"]:

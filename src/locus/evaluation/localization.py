@@ -1,6 +1,7 @@
 """Localization: a map from half of a place's frames, and where the others were taken."""
 
 import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,13 +12,13 @@ from jaxtyping import Float, Float32, Int
 from numpy import ndarray
 from torch import Tensor
 
-from locus.evaluation.bootstrap import DRAWS, Estimate, estimate
-from locus.evaluation.figures import Line, line_figure
+from locus.evaluation.bootstrap import DRAWS, estimate
+from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor, ModelMethod
-from locus.evaluation.opened import EvaluationError, Place, at_least
-from locus.evaluation.pose_metrics import median
-from locus.evaluation.runner import Outcome
-from locus.evaluation.table import Column, Table, unavailable
+from locus.evaluation.metrics import median
+from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least
+from locus.evaluation.table import Cell, Column, Table
 from locus.features.dense import SceneFeatures
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap
@@ -42,9 +43,9 @@ class TrueMap(ModelMethod):
     def grid(self, width: int, height: int) -> tuple[int, int] | None:
         return None
 
-    def seen(self, place: Place) -> SceneFeatures:
-        features = true_features(place.points, self.model.dimension)
-        return SceneFeatures(place.scene, place.indices, features[None], place.points)
+    def seen(self, patches: ScenePatches) -> SceneFeatures:
+        features = true_features(patches.points, self.model.dimension)
+        return SceneFeatures(patches.scene, patches.indices, features[None], patches.points)
 
 
 def true_features(
@@ -59,8 +60,11 @@ def true_features(
 
 
 @dataclass(frozen=True)
-class Localization:
-    """The protocol."""
+class Localization(Benchmark):
+    """Where were the frames taken that a map was not made from?
+
+    The share placed to within 0.25 m and 2°, 0.5 m and 5°, 1 m and 10°, 5 m and 30°.
+    """
 
     depth: bool = True
     """Whether the frame to be placed brings its depth; else its pixels alone are posed against the map."""
@@ -74,7 +78,7 @@ class Localization:
     def __post_init__(self) -> None:
         at_least(1, queries=self.queries)
 
-    def measure(self, method: Competitor, place: Place) -> dict[str, Any]:
+    def measure(self, method: Competitor, place: ScenePatches) -> dict[str, Any]:
         """How far every answer of one place is off; None where there is none."""
         if not isinstance(method, ModelMethod):
             raise EvaluationError(f"{method.label} is no model, and maps are made with models")
@@ -94,12 +98,21 @@ class Localization:
             answers.append({"frame": frame.name, "error": error, "here": found.here})
         return {"queries": answers, "landmarks": len(world)}
 
-    def halves(self, place: Place) -> tuple[Int[ndarray, " k"], Int[ndarray, " q"]]:
+    def halves(self, place: ScenePatches) -> tuple[Int[ndarray, " k"], Int[ndarray, " q"]]:
         """Frames (rows) for the map, and frames to place, each of which sees a part of what the map's frames see."""
         rng = np.random.default_rng([self.seed, zlib.crc32(place.scene.name.encode())])
         order = rng.permutation(len(place))
         mapped, others = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
         return mapped, np.sort(rng.choice(others, min(self.queries, len(others)), replace=False))
+
+    def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
+        return {"truth": TrueMap}
+
+    def tables(self, outcome: Outcome) -> list[Table]:
+        return tables(outcome)
+
+    def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
+        return figures(outcome)
 
 
 def errors(outcome: Outcome, label: str) -> Float[ndarray, "queries 2"]:
@@ -112,18 +125,16 @@ def tables(outcome: Outcome) -> list[Table]:
     """Recall at the four limits."""
     columns = [Column(f"{metres:g} m, {degrees:g}°") for metres, degrees in LIMITS]
     columns += [Column("median, m", 2, "lower"), Column("median, °", 1, "lower"), Column("no answer", 2, "neither")]
-    rows = []
-    for method in outcome.methods:
-        if not isinstance(method, Competitor):
-            rows.append(unavailable(method.label, method.reason))
-            continue
+
+    def row(method: Competitor) -> list[Cell]:
         found = errors(outcome, method.label)
-        cells: list[Estimate | float | None] = []
+        cells: list[Cell] = []
         if len(found):
             cells += [estimate((found <= limits).all(axis=1).astype(float)) for limits in LIMITS]
             cells += [estimate(found[:, 0], median), estimate(found[:, 1], median)]
             cells += [float(np.isinf(found[:, 0]).mean())]
-        rows.append(outcome.row(method, cells))
+        return cells
+
     count = max(len(errors(outcome, method.label)) for method in outcome.methods)
     how = "with depth" if outcome.benchmark.depth else "from pixels alone"
     notes = [
@@ -131,15 +142,11 @@ def tables(outcome: Outcome) -> list[Table]:
         "share that is placed to within so many metres and degrees; no answer is wrong.",
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of frames.",
     ]
-    return [Table("Localization", columns, rows, notes)]
+    return [Table("Localization", columns, outcome.rows(row), notes)]
 
 
 def figures(outcome: Outcome) -> list[tuple[str, str]]:
     """The share of frames placed to within so many metres."""
     limits = np.linspace(0, 2, 81)
-    lines = []
-    for method in outcome.methods:
-        found = errors(outcome, method.label)[:, 0]
-        if isinstance(method, Competitor) and len(found):
-            lines.append(Line(outcome.label(method), limits, (found[:, None] <= limits).mean(axis=0), method.bound))
+    lines = outcome.lines(limits, lambda method: (errors(outcome, method.label)[:, :1] <= limits).mean(axis=0))
     return [("Frames placed to within so many metres", line_figure({"": lines}, "metres", "share", (0, 2), (0, 1)))]

@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from locus.evaluation.learned_matchers import pretrained
 from locus.evaluation.methods import Competitor
-from locus.evaluation.opened import EvaluationError, Place
+from locus.evaluation.scene_patches import EvaluationError, ScenePatches
 from locus.scenes.reading import read_labels
 
 MASK2FORMER = "facebook/mask2former-swin-base-coco-panoptic"
@@ -43,7 +43,7 @@ class MaskMethod(Competitor):
     oracle: bool = False
 
     @abstractmethod
-    def segments(self, place: Place, row: int) -> Segments:
+    def segments(self, patches: ScenePatches, row: int) -> Segments:
         """Of one frame."""
 
 
@@ -75,19 +75,19 @@ class MaskPredictions(MaskMethod):
                 digest.update(str(file.relative_to(self.folder)).encode() + file.read_bytes())
         return digest.hexdigest()[:16]
 
-    def segments(self, place: Place, row: int) -> Segments:
-        frame = place.frame(row)
-        file = self.folder / place.scene.name / f"{frame.name}.png"
+    def segments(self, patches: ScenePatches, row: int) -> Segments:
+        frame = patches.frame(row)
+        file = self.folder / patches.scene.name / f"{frame.name}.png"
         if not file.is_file():
             raise EvaluationError(f"{file} is missing: masks of every frame are needed, empty ones too")
         ids = read_labels(file)
         if ids.shape != (frame.camera.height, frame.camera.width):
             size = f"{frame.camera.width}×{frame.camera.height}"
             raise EvaluationError(f"{file} must be of {size} pixels, as the frame is")
-        names = self._names(place.scene.name)
+        names = self._names(patches.scene.name)
         unknown = np.setdiff1d(ids, [0, *names])
         if unknown.size:
-            raise EvaluationError(f"{file} holds the id {unknown[0]}, which {place.scene.name}.json does not name")
+            raise EvaluationError(f"{file} holds the id {unknown[0]}, which {patches.scene.name}.json does not name")
         return Segments(ids, names)
 
     def _names(self, scene: str) -> dict[int, str]:
@@ -114,8 +114,8 @@ class Mask2Former(MaskMethod):
         return f"mask2former {self.source} {self.oracle} 1"
 
     @torch.inference_mode()
-    def segments(self, place: Place, row: int) -> Segments:
-        image = place.frame(row).image
+    def segments(self, patches: ScenePatches, row: int) -> Segments:
+        image = patches.frame(row).image
         small = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
         pixels = torch.from_numpy(small).permute(2, 0, 1).float()[None] / 255
         mean, spread = (torch.tensor(values).view(3, 1, 1) for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
@@ -130,7 +130,7 @@ class Mask2Former(MaskMethod):
         best = (masks * likely[kept][:, None, None]).argmax(dim=0)
         sure = masks.gather(0, best[None])[0] > SURE
         ids = torch.where(sure, best + 1, 0).int().numpy()
-        kinds = {each.name: each.kind for each in place.scene.classes}
+        kinds = {each.name: each.kind for each in patches.scene.classes}
         names = {}
         for number, each in enumerate(label[kept].tolist(), 1):
             word = str(self.network.config.id2label[each]).split("-")[0]  # COCO's "wall-other-merged"

@@ -11,9 +11,8 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
-from locus.evaluation.correspondence import landings
 from locus.evaluation.methods import Competitor, Method
-from locus.evaluation.opened import Place
+from locus.evaluation.scene_patches import ScenePatches
 from locus.scenes.patches import patch_centres
 from locus.tasks.matching import Matches, Rule, match
 
@@ -33,8 +32,8 @@ class Matcher(Competitor):
     """What gives matches and no features of its own."""
 
     @abstractmethod
-    def match(self, place: Place, a: int, b: int) -> Matches:
-        """Of two frames (rows of the place)."""
+    def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
+        """Of two frames (rows of the scene's patches)."""
 
     def tolerance(self, matches: Matches) -> float | None:
         """Pixels that a right match may be off; None: a quarter of a patch."""
@@ -49,18 +48,17 @@ class FeatureMatcher(Matcher):
         self.method = method
         self.radius = radius
         self.rule = rule
-        self._features: tuple[Place, Tensor] | None = None
+        self._features: tuple[ScenePatches, Tensor] | None = None
 
     @property
     def fingerprint(self) -> str:
         return f"{self.method.fingerprint} {self.rule} {self.radius}"
 
-    def match(self, place: Place, a: int, b: int) -> Matches:
-        if self._features is None or self._features[0] is not place:
-            self._features = place, self.method.features(place, self.radius)
+    def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
+        if self._features is None or self._features[0] is not patches:
+            self._features = patches, self.method.features(patches, self.radius)
         features = self._features[1]
-        sizes = [(place.frame(row).camera.width, place.frame(row).camera.height) for row in (a, b)]
-        return match(features[a : a + 1], features[b : b + 1], sizes[0], sizes[1], self.rule)
+        return match(features[a : a + 1], features[b : b + 1], patches.size(a), patches.size(b), self.rule)
 
     def tolerance(self, matches: Matches) -> float | None:
         return None
@@ -73,11 +71,10 @@ class TrueMatcher(Matcher):
     bound = True
     fingerprint: ClassVar[str] = "true matches 1"
 
-    def match(self, place: Place, a: int, b: int) -> Matches:
-        seen, pixels_b = landings(place, a, b)
-        camera = place.frame(a).camera
-        pixels_a = patch_centres(place.grid, camera.width, camera.height).reshape(-1, 2)[seen]
-        return pixel_matches(place, a, b, pixels_a, pixels_b, np.ones(len(pixels_a)))
+    def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
+        seen, pixels_b = patches.seen_from(a, b)
+        pixels_a = patch_centres(patches.grid, *patches.size(a)).reshape(-1, 2)[seen]
+        return pixel_matches(patches, a, b, pixels_a, pixels_b, np.ones(len(pixels_a)))
 
 
 class SiftRatio(Matcher):
@@ -87,11 +84,11 @@ class SiftRatio(Matcher):
     fingerprint: ClassVar[str] = "sift ratio 0.8 1"
     RATIO: ClassVar[float] = 0.8
 
-    def match(self, place: Place, a: int, b: int) -> Matches:
-        first, second = (self.detect(place.frame(row).image) for row in (a, b))
+    def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
+        first, second = (self.detect(patches.frame(row).image) for row in (a, b))
         found, nearest, ratio = nearest_two(first, second)
         kept = ratio < self.RATIO
-        return pixel_matches(place, a, b, first.pixels[found[kept]], second.pixels[nearest[kept]], 1 - ratio[kept])
+        return pixel_matches(patches, a, b, first.pixels[found[kept]], second.pixels[nearest[kept]], 1 - ratio[kept])
 
     def detect(self, image: Image) -> Keypoints:
         keypoints, descriptors = cv2.SIFT.create().detectAndCompute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
@@ -111,7 +108,7 @@ def nearest_two(first: Keypoints, second: Keypoints) -> tuple[ndarray, ndarray, 
 
 
 def pixel_matches(
-    place: Place,
+    patches: ScenePatches,
     a: int,
     b: int,
     pixels_a: Float[ndarray, "n 2"],
@@ -119,7 +116,7 @@ def pixel_matches(
     scores: Float[ndarray, " n"],
 ) -> Matches:
     """Matches between pixels, as if each pixel were a patch; the best score first."""
-    sizes = [(place.frame(row).camera.width, place.frame(row).camera.height) for row in (a, b)]
+    sizes = [patches.size(row) for row in (a, b)]
     order = np.argsort(-scores, kind="stable")
     pixels_a, pixels_b = pixels_a[order].astype(np.float64), pixels_b[order].astype(np.float64)
     cells = [

@@ -1,4 +1,4 @@
-"""The methods compared: most give every patch of a place a feature of unit length."""
+"""The methods compared: most give every patch of a scene a feature of unit length."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from locus.evaluation.opened import EvaluationError, Place
+from locus.evaluation.scene_patches import EvaluationError, ScenePatches
 from locus.features.dense import SceneFeatures, scene_features
 from locus.model import LoCUS
 
@@ -41,13 +41,13 @@ class Method(Competitor):
     """What gives features."""
 
     @abstractmethod
-    def features(self, place: Place, radius: float) -> Features:
-        """Of every frame of the place on its grid, unit length; for spots of about this radius in metres."""
+    def features(self, patches: ScenePatches, radius: float) -> Features:
+        """Of every frame on the grid, unit length; for spots of about this radius in metres."""
 
 
 @dataclass(frozen=True)
 class Unavailable:
-    """A method that cannot be had here: a row that says so."""
+    """A method that is not available here: a row that says so."""
 
     label: str
     reason: str
@@ -72,19 +72,19 @@ class ModelMethod(Method):
         """The scale trained for the radius nearest to this one."""
         return int(np.abs(np.log(np.array(self.model.radii) / radius)).argmin())
 
-    def features(self, place: Place, radius: float) -> Features:
-        return on_grid(self.seen(place).features[self.scale(radius)], place.grid)
+    def features(self, patches: ScenePatches, radius: float) -> Features:
+        return on_grid(self.seen(patches).features[self.scale(radius)], patches.grid)
 
-    def seen(self, place: Place) -> SceneFeatures:
-        """Every scale, on the model's own grid, of the place's frames."""
-        dense = scene_features(self.model, place.scene, self.cache)
+    def seen(self, patches: ScenePatches) -> SceneFeatures:
+        """Every scale, on the model's own grid, of the frames that are compared."""
+        dense = scene_features(self.model, patches.scene, self.cache)
         rows = {index: row for row, index in enumerate(dense.indices)}
-        missing = [index for index in place.indices if index not in rows]
+        missing = [index for index in patches.indices if index not in rows]
         if missing:
-            name = place.scene.sources[missing[0]].name
-            raise EvaluationError(f"{self.label} gives no features for frame {name} of {place.scene.name}")
-        kept = [rows[index] for index in place.indices]
-        return SceneFeatures(place.scene, place.indices, dense.features[:, kept], dense.points[kept])
+            name = patches.scene.sources[missing[0]].name
+            raise EvaluationError(f"{self.label} gives no features for frame {name} of {patches.scene.name}")
+        kept = [rows[index] for index in patches.indices]
+        return SceneFeatures(patches.scene, patches.indices, dense.features[:, kept], dense.points[kept])
 
 
 class Truth(Method):
@@ -98,8 +98,8 @@ class Truth(Method):
     fingerprint: ClassVar[str] = "truth 1"
     EPSILON: ClassVar[float] = 1e-4
 
-    def features(self, place: Place, radius: float) -> Features:
-        points = torch.from_numpy(place.points).double()
+    def features(self, patches: ScenePatches, radius: float) -> Features:
+        points = torch.from_numpy(patches.points).double()
         known = torch.isfinite(points).all(dim=-1, keepdim=True)
         centre = points[known[..., 0]].mean(dim=0)
         flat = torch.where(known, points - centre, 0.0) * self.EPSILON
@@ -115,12 +115,12 @@ class Chance(Method):
     fingerprint: ClassVar[str] = "random 1"
     DIMENSION: ClassVar[int] = 64
 
-    def features(self, place: Place, radius: float) -> Features:
+    def features(self, patches: ScenePatches, radius: float) -> Features:
         maps = []
-        for index in place.indices:
-            name = f"{place.scene.name}/{place.scene.sources[index].name}"
+        for index in patches.indices:
+            name = f"{patches.scene.name}/{patches.scene.sources[index].name}"
             seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
-            maps.append(np.random.default_rng(seed).normal(size=(*place.grid, self.DIMENSION)))
+            maps.append(np.random.default_rng(seed).normal(size=(*patches.grid, self.DIMENSION)))
         return F.normalize(torch.from_numpy(np.stack(maps)).float(), dim=-1)
 
 

@@ -1,6 +1,5 @@
 """Which frames are compared: drawn by overlap, or named in a file (SuperGlue's lines too)."""
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -11,7 +10,7 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from locus.errors import LocusError
-from locus.evaluation.opened import EvaluationError, Place
+from locus.evaluation.scene_patches import EvaluationError, ScenePatches
 from locus.features.images import IMAGE_SUFFIXES
 from locus.geometry import Camera, invert, rigid
 
@@ -20,8 +19,8 @@ SUPERGLUE = 2 + 2 + 9 + 9 + 16  # name_a name_b rot_a rot_b K_a K_b T_b_from_a
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two frames (rows of a place) and the true motion between them."""
+class FramePair:
+    """Two frames (rows of the scene's patches) and the true motion between them."""
 
     a: int
     b: int
@@ -35,7 +34,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class NamedPair:
+class PairLine:
     """A line of a pairs file."""
 
     a: str
@@ -53,31 +52,33 @@ def between(overlap: Float[ndarray, " n"], low: float, high: float) -> Bool[ndar
     return (overlap >= low) & ((overlap < high) | (high == 1))
 
 
-def draw_pairs(place: Place, count: int, seed: int, overlap: Sequence[float] = OVERLAP) -> list[Pair]:
-    """Up to `count` pairs of each range between two values of `overlap`, the same for every method."""
-    shared = np.minimum(place.overlap, place.overlap.T)
-    first, second = np.nonzero(np.triu(np.ones_like(shared), 1))
-    values = shared[first, second]
-    rng = np.random.default_rng([seed, zlib.crc32(place.scene.name.encode())])
+def draw_pairs(
+    patches: ScenePatches, count: int, seed: int, overlap: Sequence[float] = OVERLAP, baseline: float = 0.0
+) -> list[FramePair]:
+    """Up to `count` pairs of each range between two values of `overlap`, cameras at least `baseline` metres apart."""
+    centres = np.stack([patches.frame(row).world_from_camera[:3, 3] for row in range(len(patches))])
+    apart = np.linalg.norm(centres[:, None] - centres, axis=-1) >= baseline
+    first, second = np.nonzero(np.triu(apart, 1))
+    values = patches.mutual_overlap[first, second]
+    rng = patches.random(seed)
     drawn = []
     for low, high in pairwise(overlap):
         inside = np.flatnonzero(between(values, low, high))
         for pair in np.sort(rng.choice(inside, min(count, len(inside)), replace=False)):
             # Either may come first, or the camera would always move on in time.
             a, b = rng.permutation([first[pair], second[pair]])
-            drawn.append(pair_of(place, int(a), int(b)))
+            drawn.append(pair_of(patches, int(a), int(b)))
     return drawn
 
 
-def pair_of(place: Place, a: int, b: int) -> Pair:
+def pair_of(patches: ScenePatches, a: int, b: int) -> FramePair:
     """As the scene says."""
-    frame_a, frame_b = place.frame(a), place.frame(b)
+    frame_a, frame_b = patches.frame(a), patches.frame(b)
     b_from_a = invert(frame_b.world_from_camera) @ frame_a.world_from_camera
-    overlap = float(min(place.overlap[a, b], place.overlap[b, a]))
-    return Pair(a, b, b_from_a, overlap, frame_a.camera, frame_b.camera)
+    return FramePair(a, b, b_from_a, float(patches.mutual_overlap[a, b]), frame_a.camera, frame_b.camera)
 
 
-def read_pairs(path: Path) -> list[NamedPair]:
+def read_pairs(path: Path) -> list[PairLine]:
     """Lines `name_a name_b`, or SuperGlue's 38 values; empty lines and those that begin with # are skipped."""
     if not path.is_file():
         raise EvaluationError(f"{path}, the file of pairs, does not exist")
@@ -101,26 +102,26 @@ def read_pairs(path: Path) -> list[NamedPair]:
     return pairs
 
 
-def _named(words: Sequence[str]) -> NamedPair:
+def _named(words: Sequence[str]) -> PairLine:
     if len(words) == 2:
-        return NamedPair(words[0], words[1])
+        return PairLine(words[0], words[1])
     if len(words) != SUPERGLUE:
         raise EvaluationError(f"a pair has 2 names, or SuperGlue's {SUPERGLUE} values, not {len(words)}")
     if (words[2], words[3]) != ("0", "0"):
         raise EvaluationError("turned images (the third and fourth value) are not supported; turn them upright")
     values = np.array(words[4:], np.float64)
     b_from_a = rigid(values[18:].reshape(4, 4))
-    return NamedPair(words[0], words[1], b_from_a, (values[:9].reshape(3, 3), values[9:18].reshape(3, 3)))
+    return PairLine(words[0], words[1], b_from_a, (values[:9].reshape(3, 3), values[9:18].reshape(3, 3)))
 
 
-def named_pairs(place: Place, named: Sequence[NamedPair]) -> list[Pair]:
-    """The pairs of a file that are of this place: frames by name, with or without the scene's folder and an ending."""
-    rows = {_bare(place.scene.sources[index].name): row for row, index in enumerate(place.indices)}
+def named_pairs(patches: ScenePatches, named: Sequence[PairLine]) -> list[FramePair]:
+    """The pairs of a file that are of this scene: frames by name, with or without the scene's folder and an ending."""
+    rows = {_bare(patches.scene.sources[index].name): row for row, index in enumerate(patches.indices)}
 
     def row_of(name: str) -> int | None:
         path = Path(_bare(name))
         # Frames of other scenes have the same numbers.
-        here = len(path.parts) == 1 or place.scene.name in path.parts[:-1]
+        here = len(path.parts) == 1 or patches.scene.name in path.parts[:-1]
         return rows.get(str(path), rows.get(path.name) if here else None)
 
     pairs = []
@@ -128,7 +129,7 @@ def named_pairs(place: Place, named: Sequence[NamedPair]) -> list[Pair]:
         a, b = row_of(each.a), row_of(each.b)
         if a is None or b is None:
             continue
-        pair = replace(pair_of(place, a, b), line=line)
+        pair = replace(pair_of(patches, a, b), line=line)
         if each.b_from_a is not None and each.intrinsics is not None:
             camera_a, camera_b = (
                 Camera(camera.width, camera.height, k[0, 0], k[1, 1], k[0, 2], k[1, 2])

@@ -1,8 +1,10 @@
-"""Relative pose (Table 3): the motion between two frames of unseen places, from matches alone or with depth."""
+"""Relative pose (Table 3): the motion between two frames of unseen scenes, from matches alone or with depth."""
 
+import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -11,39 +13,50 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from locus.evaluation.bootstrap import DRAWS, Estimate, Statistic, estimate, mean
-from locus.evaluation.figures import Line, line_figure
+from locus.evaluation.bootstrap import DRAWS, estimate
+from locus.evaluation.figures import line_figure
 from locus.evaluation.matchers import FeatureMatcher, Matcher
 from locus.evaluation.methods import Competitor, Method
-from locus.evaluation.opened import EvaluationError, Place, at_least, open_place
-from locus.evaluation.pairs import OVERLAP, Pair, between, draw_pairs, named_pairs, read_pairs
-from locus.evaluation.pose_metrics import area_under_curve, error_of, median
+from locus.evaluation.metrics import area_under_curve, error_of, median
+from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.pairs import OVERLAP, FramePair, between, draw_pairs, named_pairs, read_pairs
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
-from locus.evaluation.runner import Outcome
-from locus.evaluation.table import Column, Table, unavailable
+from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least, read_patches
+from locus.evaluation.specs import pose_words
+from locus.evaluation.table import Cell, Column, Table
 from locus.files import atomic
+from locus.geometry import transform
 from locus.scenes import load_scene
 from locus.tasks.matching import PAPER, Rule
 from locus.tasks.relative_pose import points_at, relative_pose
 
 RULES = {"mutual": Rule(), "paper": PAPER}
+RIGHT = 0.3  # metres that the two points of a right match lie apart, at most
+CONFIDENT = (0.0, 0.1, 0.5, 0.9, 1.0)  # ranges of confidence, and the degrees that it promises a rotation is right to:
+PROMISED = 15.0
 
 
 @dataclass(frozen=True)
-class RelativePoses:
-    """The protocol."""
+class RelativePoses(Benchmark):
+    """How well is the motion between two frames found (the paper's Table 3)?
+
+    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, loftr, and predictions:FILE, the
+    answers of a system run elsewhere (docs/evaluation.md).
+    """
 
     pairs: int = 50
-    """Pairs drawn from each place for each range of overlap, as far as there are any."""
+    """Pairs drawn from each scene for each range of overlap, as far as there are any."""
     overlap: tuple[float, ...] = OVERLAP
     """Where ranges of overlap begin and end, from 0 to 1: the lesser share that each frame sees of the other."""
+    baseline: float = 0.0
+    """Metres that the two cameras of a drawn pair are apart, at least."""
     pairs_file: Path | None = None
     """Instead: a file of lines `name_a name_b`, or of SuperGlue's 38 values, whose motion and intrinsics then count."""
-    solver: Literal["poselib", "opencv", "3d-3d"] = "poselib"
+    solver: Literal["poselib", "3d-3d"] = "poselib"
     """Five-point RANSAC from pixels, or 3D–3D alignment with the depth of both frames."""
-    scale: Literal["truth", "metric"] = "truth"
-    """How long the estimated way is: as the true one (the paper's protocol), or as estimated, which takes depth."""
+    translation_scale: Literal["truth", "metric"] = "truth"
+    """Length of the estimated translation: the true one (the paper's protocol), or as estimated, which takes depth."""
     rule: Literal["mutual", "paper"] = "mutual"
     """Which matches of features count: mutual nearest neighbours, finer than a patch; or the paper's filters."""
     radius: float = 0.2
@@ -58,69 +71,103 @@ class RelativePoses:
         edges = self.overlap
         if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)) or edges[0] < 0 or edges[-1] > 1:
             raise EvaluationError(f"--overlap takes two or more rising shares from 0 to 1, not {edges}")
-        if self.scale == "metric" and self.solver != "3d-3d":
-            raise EvaluationError("pixels do not tell how long a way is; --scale metric takes --solver 3d-3d")
+        if self.translation_scale == "metric" and self.solver != "3d-3d":
+            raise EvaluationError(
+                "pixels alone do not give a translation's length; --translation-scale metric takes --solver 3d-3d"
+            )
 
-    def measure(self, method: Competitor, place: Place) -> dict[str, Any]:
-        """Errors of every pair of one place, None where there is no pose."""
-        pairs = self.compared(place)
-        estimates = self._estimates(method, place, pairs)
-        return {"pairs": [self._described(place, *each) for each in zip(pairs, estimates, strict=True)]}
-
-    def compared(self, place: Place) -> list[Pair]:
-        """The pairs of one place."""
-        if self.pairs_file is None:
-            pairs = draw_pairs(place, self.pairs, self.seed, self.overlap)
-        else:
-            pairs = named_pairs(place, read_pairs(self.pairs_file))
-        if not pairs:
-            shares = f"see {self.overlap[0]:.0%} to {self.overlap[-1]:.0%} of each other"
-            what = shares if self.pairs_file is None else f"are in {self.pairs_file}"
-            raise EvaluationError(f"no two frames of {place.scene.name} {what}")
-        return pairs
-
-    def _estimates(self, method: Competitor, place: Place, pairs: Sequence[Pair]) -> list[Float[ndarray, "4 4"] | None]:
+    def measure(self, method: Competitor, patches: ScenePatches) -> dict[str, Any]:
+        """Errors of every pair of one scene, None where there is no pose; and what its matches are worth."""
+        pairs = self.compared(patches)
         if isinstance(method, PosePredictions):
-            names = [(place.frame(pair.a).name, place.frame(pair.b).name) for pair in pairs]
-            return method.poses(place.scene.name, names)
+            names = [(patches.frame(pair.a).name, patches.frame(pair.b).name) for pair in pairs]
+            poses = method.poses(patches.scene.name, names)
+            told = [self._described(patches, pair, found) for pair, found in zip(pairs, poses, strict=True)]
+            return {"pairs": told}
         if isinstance(method, Method):
             method = FeatureMatcher(method, self.radius, RULES[self.rule])
         if not isinstance(method, Matcher):
             raise EvaluationError(f"{method.label} gives neither features nor matches")
-        return [self._estimate(method, place, pair) for pair in pairs]
+        return {"pairs": [self._matched(method, patches, pair) for pair in pairs]}
 
-    def _estimate(self, matcher: Matcher, place: Place, pair: Pair) -> Float[ndarray, "4 4"] | None:
-        matches = matcher.match(place, pair.a, pair.b)
-        points = [None, None]
-        threshold = matcher.tolerance(matches)
+    def compared(self, patches: ScenePatches) -> list[FramePair]:
+        """The pairs of one scene."""
+        if self.pairs_file is None:
+            pairs = draw_pairs(patches, self.pairs, self.seed, self.overlap, self.baseline)
+        else:
+            pairs = named_pairs(patches, read_pairs(self.pairs_file))
+        if not pairs:
+            shares = f"see {self.overlap[0]:.0%} to {self.overlap[-1]:.0%} of each other"
+            what = shares if self.pairs_file is None else f"are in {self.pairs_file}"
+            raise EvaluationError(f"no two frames of {patches.scene.name} {what}")
+        return pairs
+
+    def _matched(self, matcher: Matcher, patches: ScenePatches, pair: FramePair) -> dict[str, Any]:
+        matches = matcher.match(patches, pair.a, pair.b)
+        cameras = pair.camera_a, pair.camera_b
+        points = [
+            points_at(patches.frame(row).depth, camera, pixels)
+            for row, camera, pixels in zip((pair.a, pair.b), cameras, (matches.pixels_a, matches.pixels_b), strict=True)
+        ]
         if self.solver == "3d-3d":
-            threshold = None
-            points = [
-                points_at(place.frame(row).depth, camera, pixels)
-                for row, camera, pixels in (
-                    (pair.a, pair.camera_a, matches.pixels_a),
-                    (pair.b, pair.camera_b, matches.pixels_b),
-                )
-            ]
-        return relative_pose(
-            matches, pair.camera_a, pair.camera_b, *points, self.solver, threshold=threshold, seed=self.seed
-        ).b_from_a
+            answer = relative_pose(matches, *cameras, *points, "3d-3d", seed=self.seed)
+        else:
+            threshold = matcher.tolerance(matches)
+            answer = relative_pose(matches, *cameras, solver="poselib", threshold=threshold, seed=self.seed)
+        apart = np.linalg.norm(transform(pair.b_from_a, points[0]) - points[1], axis=1)
+        apart = apart[np.isfinite(apart)]
+        # In patches of the common grid, for keypoints too, so that it means the same for all.
+        stuck = replace(matches, grid_a=patches.grid, grid_b=patches.grid).stuck
+        return self._described(patches, pair, answer.b_from_a) | {
+            "confidence": answer.confidence,
+            "matches": len(matches),
+            "right": float((apart <= RIGHT).mean()) if len(apart) else None,
+            "stuck": stuck if len(matches) else None,
+        }
 
-    def _described(self, place: Place, pair: Pair, estimated: Float[ndarray, "4 4"] | None) -> dict[str, Any]:
-        error = error_of(estimated, pair.b_from_a, scale_from_truth=self.scale == "truth")
+    def _described(
+        self, patches: ScenePatches, pair: FramePair, estimated: Float[ndarray, "4 4"] | None
+    ) -> dict[str, Any]:
+        error = error_of(estimated, pair.b_from_a, scale_from_truth=self.translation_scale == "truth")
         errors = None if estimated is None else [error.metres, error.degrees, error.direction]
-        names = [place.frame(pair.a).name, place.frame(pair.b).name]
+        names = [patches.frame(pair.a).name, patches.frame(pair.b).name]
         return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
+
+    def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
+        return pose_words(given)
+
+    def fingerprint(self) -> Any:
+        """A pairs file stands for what is in it."""
+        file = self.pairs_file
+        content = hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else str(file)
+        return asdict(self) | {"pairs_file": content}
+
+    def tables(self, outcome: Outcome) -> list[Table]:
+        """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""
+        made = [_main(outcome), _by_auc(outcome), _by_overlap(outcome)]
+        matched = any("matches" in pair for part in outcome.parts for pair in part.measured["pairs"])
+        return [*made, _by_matches(outcome), _by_confidence(outcome)] if matched else made
+
+    def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
+        """The share of pairs whose rotation is right to so many degrees."""
+        limits = np.linspace(0, 60, 121)
+
+        def shares(method: Competitor) -> Float[ndarray, " limits"]:
+            return (errors(outcome, method.label)[:, 1:2] <= limits).mean(axis=0)
+
+        lines = outcome.lines(limits, shares)
+        drawn = line_figure({"": lines}, "degrees", "share of pairs within", (0, 60), (0, 1))
+        return [("Rotations right to so many degrees", drawn)]
 
 
 def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) -> int:
     """A predictions file with every pair and no pose, and how many there are."""
     lines = []
     for folder in scenes:
-        place = open_place(load_scene(folder))
-        for pair in protocol.compared(place):
-            names = {"a": place.frame(pair.a).name, "b": place.frame(pair.b).name}
-            lines.append(json.dumps({"scene": place.scene.name, **names, "b_from_a": None}))
+        patches = read_patches(load_scene(folder))
+        for pair in protocol.compared(patches):
+            names = {"a": patches.frame(pair.a).name, "b": patches.frame(pair.b).name}
+            lines.append(json.dumps({"scene": patches.scene.name, **names, "b_from_a": None}))
     with atomic(path) as file:
         file.write_text("\n".join(lines) + "\n")
     return len(lines)
@@ -128,34 +175,43 @@ def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) 
 
 def errors(outcome: Outcome, label: str, overlap: tuple[float, float] = (0.0, 1.0)) -> Float[ndarray, "pairs 3"]:
     """Metres, degrees and degrees of direction of a method's pairs; infinite where there is no pose."""
-    pairs = [pair for part in outcome.of(label) for pair in part.measured["pairs"]]
+    pairs = outcome.measured(label, "pairs")
     rows = np.array([pair["errors"] or [np.inf] * 3 for pair in pairs]).reshape(-1, 3)
     return rows[between(np.array([pair["overlap"] for pair in pairs]), *overlap)]
 
 
-def tables(outcome: Outcome) -> list[Table]:
-    """Table 3, the AUC, and both by overlap."""
+def _main(outcome: Outcome) -> Table:
+    def cells(method: Competitor) -> list[Cell]:
+        values = errors(outcome, method.label)
+        posed = values[np.isfinite(values[:, 0])]
+        return [
+            cell
+            for index, limit in ((0, 1.0), (1, 30.0))
+            for cell in (
+                estimate(values[:, index], median),
+                estimate(posed[:, index]),
+                estimate((values[:, index] <= limit).astype(float)),
+            )
+        ]
+
     protocol = outcome.benchmark
-    metres = [Column("t median, m", 2, "lower"), Column("t mean, m", 2, "neither"), Column("t ≤ 1 m")]
-    degrees = [Column("R median, °", 1, "lower"), Column("R mean, °", 1, "neither"), Column("R ≤ 30°")]
-    rows = []
-    for method in outcome.methods:
-        if isinstance(method, Competitor):
-            rows.append(outcome.row(method, _cells(errors(outcome, method.label))))
-        else:
-            rows.append(unavailable(method.label, method.reason))
-    count = max(len(errors(outcome, method.label)) for method in outcome.methods)
-    how = "the true length of the way" if protocol.scale == "truth" else "the length that depth tells"
+    columns = [Column("t median, m", 2, "lower"), Column("t mean, m", 2, "neither"), Column("t ≤ 1 m")]
+    columns += [Column("R median, °", 1, "lower"), Column("R mean, °", 1, "neither"), Column("R ≤ 30°")]
+    length = {"truth": "true length of the translation", "metric": "length of the translation from depth"}
     notes = [
-        f"{count} pairs of {len(outcome.scenes)} places; {protocol.solver}, {protocol.rule} matches, {how}. "
-        "t: between camera B's true and estimated place.",
+        f"{_most(outcome)} pairs of {len(outcome.scenes)} scenes; {protocol.solver}, {protocol.rule} matches, "
+        f"{length[protocol.translation_scale]}. t: between camera B's true and estimated position.",
         "A pair without a pose is wrong in medians, shares and AUC, and left out of means; 'no pose' is their share.",
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of pairs.",
         *_unfound(outcome),
         NOTE,
     ]
-    main = Table("Relative pose", [*metres, *degrees], [*rows, *reference_rows(RELATIVE_POSE)], notes)
-    return [main, _by_auc(outcome), _by_overlap(outcome)]
+    return Table("Relative pose", columns, [*outcome.rows(cells), *reference_rows(RELATIVE_POSE)], notes)
+
+
+def _most(outcome: Outcome, overlap: tuple[float, float] = (0.0, 1.0)) -> int:
+    """Pairs of the method that has most of them."""
+    return max(len(errors(outcome, part.method, overlap)) for part in outcome.parts)
 
 
 def _unfound(outcome: Outcome) -> list[str]:
@@ -170,60 +226,57 @@ def _unfound(outcome: Outcome) -> list[str]:
 
 
 def _by_auc(outcome: Outcome) -> Table:
-    rows = []
-    for method in outcome.methods:
-        values = errors(outcome, method.label)
-        if isinstance(method, Competitor) and len(values):
-            worse = values[:, 1:].max(axis=1)
-            cells = [estimate(worse, _auc(threshold)) for threshold in (5.0, 10.0, 20.0)]
-            rows.append(outcome.row(method, [*cells, float(np.isinf(worse).mean())]))
+    def cells(method: Competitor) -> list[Cell] | None:
+        worse = errors(outcome, method.label)[:, 1:].max(axis=1)
+        areas = [estimate(worse, partial(area_under_curve, threshold=limit)) for limit in (5.0, 10.0, 20.0)]
+        return [*areas, float(np.isinf(worse).mean())] if len(worse) else None
+
     columns = [Column("AUC@5"), Column("AUC@10"), Column("AUC@20"), Column("no pose", 2, "neither")]
     note = "The worse of the angles of rotation and of direction of motion, as SuperGlue counts."
-    return Table("Relative pose, area under the curve", columns, rows, [note])
-
-
-def _cells(values: Float[ndarray, "pairs 3"]) -> list[Estimate | None]:
-    if not len(values):
-        return []
-    metres, degrees = values[:, 0], values[:, 1]
-    posed = np.isfinite(metres)
-    cells: list[Estimate | None] = []
-    for error, limit in ((metres, 1.0), (degrees, 30.0)):
-        cells += [estimate(error, median), estimate(error[posed]), estimate((error <= limit).astype(float))]
-    return cells
-
-
-def _auc(threshold: float) -> Statistic:
-    return lambda drawn: area_under_curve(drawn, threshold)
+    return Table("Relative pose, area under the curve", columns, outcome.rows(cells), [note])
 
 
 def _by_overlap(outcome: Outcome) -> Table:
     ranges = list(pairwise(outcome.benchmark.overlap))
-    rows = []
-    for method in outcome.methods:
-        if isinstance(method, Competitor):
-            cells: list[Estimate | None] = []
-            for limits in ranges:
-                degrees = errors(outcome, method.label, limits)[:, 1]
-                cells += [estimate(degrees, median), estimate((degrees <= 30).astype(float), mean)]
-            rows.append(outcome.row(method, cells))
+
+    def cells(method: Competitor) -> list[Cell]:
+        degrees = [errors(outcome, method.label, limits)[:, 1] for limits in ranges]
+        return [cell for each in degrees for cell in (estimate(each, median), estimate((each <= 30).astype(float)))]
+
     names = [f"{low:.0%}–{high:.0%}" for low, high in ranges]
     columns = [
         column for name in names for column in (Column(f"R median, {name}", 1, "lower"), Column(f"R ≤ 30°, {name}"))
     ]
-    counts = [max(len(errors(outcome, part.method, limits)) for part in outcome.parts) for limits in ranges]
-    note = f"Overlap: the lesser share that each frame sees of the other; {', '.join(map(str, counts))} pairs."
-    return Table("Relative pose by overlap", columns, rows, [note])
+    counts = ", ".join(str(_most(outcome, limits)) for limits in ranges)
+    note = f"Overlap: the lesser share that each frame sees of the other; {counts} pairs."
+    return Table("Relative pose by overlap", columns, outcome.rows(cells), [note])
 
 
-def figures(outcome: Outcome) -> list[tuple[str, str]]:
-    """The share of pairs whose rotation is right to so many degrees."""
-    limits = np.linspace(0, 60, 121)
-    lines = []
-    for method in outcome.methods:
-        values = errors(outcome, method.label)[:, 1]
-        if isinstance(method, Competitor) and len(values):
-            shares = (values[:, None] <= limits).mean(axis=0)
-            lines.append(Line(outcome.label(method), limits, shares, method.bound))
-    drawn = line_figure({"": lines}, "degrees", "share of pairs within", (0, 60), (0, 1))
-    return [("Rotations right to so many degrees", drawn)]
+def _by_matches(outcome: Outcome) -> Table:
+    def cells(method: Competitor) -> list[Cell] | None:
+        pairs = [pair for pair in outcome.measured(method.label, "pairs") if "matches" in pair]
+        names = ("matches", "right", "stuck")
+        values = [np.array([pair[name] for pair in pairs if pair[name] is not None], float) for name in names]
+        return [estimate(each) for each in values] if pairs else None
+
+    columns = [Column("matches", 0, "neither"), Column(f"right ({RIGHT:g} m)"), Column("stuck", better="neither")]
+    notes = [
+        f"Mean over pairs. right: matches whose two points lie within {RIGHT:g} m of each other, of those with depth; "
+        "stuck: matches at nearly the same position in both images.",
+    ]
+    return Table("Relative pose: the matches", columns, outcome.rows(cells), notes)
+
+
+def _by_confidence(outcome: Outcome) -> Table:
+    def cells(method: Competitor) -> list[Cell] | None:
+        pairs = [pair for pair in outcome.measured(method.label, "pairs") if "confidence" in pair]
+        posed = [pair for pair in pairs if pair["errors"]]
+        right = np.array([pair["errors"][1] <= PROMISED for pair in posed], float)
+        confidence = np.array([pair["confidence"] for pair in posed])
+        inside = [(confidence > low) & (confidence <= high) for low, high in pairwise(CONFIDENT)]
+        shares: list[Cell] = [f"{right[each].mean():.2f} of {each.sum()}" if each.any() else None for each in inside]
+        return shares if pairs else None
+
+    columns = [Column(f"{low:g}–{high:g}", 2, "neither") for low, high in pairwise(CONFIDENT)]
+    note = f"Of the poses given with so much confidence, the share whose rotation is right to {PROMISED:g}°."
+    return Table("Relative pose: right rotations by confidence", columns, outcome.rows(cells), [note])

@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.evaluation.methods import Competitor
-from locus.evaluation.opened import EvaluationError
+from locus.evaluation.scene_patches import EvaluationError
 from locus.geometry import rigid
 
 

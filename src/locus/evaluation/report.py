@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from locus import pages
-from locus.evaluation.runner import Outcome
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.table import Table, rendered, texts
 from locus.files import atomic
 from locus.pages.pictures import Picture

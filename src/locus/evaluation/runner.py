@@ -4,104 +4,19 @@ import hashlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from locus.errors import LocusError
 from locus.evaluation.methods import Competitor, Unavailable
-from locus.evaluation.opened import Place, first_size, open_place
-from locus.evaluation.table import Cell, Row
+from locus.evaluation.outcome import Benchmark, MeasuredPart, Outcome
+from locus.evaluation.scene_patches import OpenedScene, first_size
 from locus.files import atomic, cache_folder
 from locus.progress import track
-from locus.scenes import Scene, load_scene
-from locus.scenes.collection import open_scenes
-from locus.scenes.fingerprint import scene_fingerprint
+from locus.scenes import load_scene
+from locus.scenes.collection import refuse_namesakes
 
-VERSION = 3  # of what is computed: counted up when a finished part would come out differently now
-
-
-@runtime_checkable
-class Benchmark(Protocol):
-    """A protocol (its fields are all that it can be told), and what it measures."""
-
-    @property
-    def name(self) -> str: ...
-
-    def measure(self, method: Any, place: Place) -> dict[str, Any]:
-        """Of one method on one place, in plain values that JSON can hold."""
-        ...
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one method reached on one scene."""
-
-    method: str
-    scene: str
-    group: str
-    """`unseen`, or `training` for scenes that were trained on."""
-    measured: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A benchmark done."""
-
-    benchmark: Any
-    methods: Sequence[Competitor | Unavailable]
-    parts: Sequence[Part]
-    failures: Mapping[str, str]
-    """What could not be measured, each with the reason."""
-    places: Sequence[str] = ()
-    """The scenes, of all groups, that each method should have a part of."""
-
-    def of(self, method: str, group: str = "unseen") -> list[Part]:
-        return [part for part in self.parts if part.method == method and part.group == group]
-
-    def label(self, method: Competitor) -> str:
-        """Its own, marked if it lacks a place: a mean over fewer places is another figure."""
-        count = sum(part.method == method.label for part in self.parts)
-        lacks = count < len(self.places)
-        return f"{method.label} ({count} of {len(self.places)} places)" if lacks else method.label
-
-    def row(self, method: Competitor, cells: Sequence[Cell]) -> Row:
-        """A method's row of a table."""
-        label = self.label(method)
-        whole = "bound" if method.bound else "measured"
-        return Row(label, cells, whole if label == method.label else "partial")
-
-    @property
-    def groups(self) -> list[str]:
-        return list(dict.fromkeys(part.group for part in self.parts))
-
-    @property
-    def scenes(self) -> list[str]:
-        return list(dict.fromkeys(part.scene for part in self.parts if part.group == "unseen"))
-
-    @property
-    def whole(self) -> list[str]:
-        """Unseen scenes that every method has a part of."""
-        labels = {method.label for method in self.methods if isinstance(method, Competitor)}
-        return [scene for scene in self.scenes if labels <= {part.method for part in self.parts if part.scene == scene}]
-
-    def json(self) -> dict[str, Any]:
-        return {
-            "benchmark": self.benchmark.name,
-            "protocol": {
-                name: str(value) if isinstance(value, Path) else value for name, value in asdict(self.benchmark).items()
-            },
-            "methods": [
-                {"label": each.label, "unavailable": each.reason}
-                if isinstance(each, Unavailable)
-                else {"label": each.label, "fingerprint": each.fingerprint}
-                for each in self.methods
-            ],
-            "parts": [asdict(part) for part in self.parts],
-            "failures": dict(self.failures),
-        }
+VERSION = 4  # of what is computed: counted up when a finished part would come out differently now
 
 
 def run(
@@ -120,131 +35,65 @@ def run(
         folder: Where finished parts are kept. By default in LoCUS's cache folder.
         fresh: Measure again what is finished.
     """
-    for paths in scenes.values():
-        _refuse_namesakes(paths)
     usable = [method for method in methods if isinstance(method, Competitor)]
-    folder = folder or cache_folder() / "evaluation"
-    parts: list[Part] = []
+    folder = (folder or cache_folder() / "evaluation") / benchmark.name
     failures: dict[str, str] = {}
-    steps = [(group, path, method) for group, paths in scenes.items() for path in paths for method in usable]
-    places: dict[Path, Opened | LocusError] = {}
-    sound: dict[tuple[str, Path], str] = {}
-    for group, path, method in track(steps, benchmark.name, len(steps), progress):
-        if path not in places:
-            places = {path: _attempted(path, usable)}  # only one at a time is kept
-        place = places[path]
-        if isinstance(place, LocusError):
-            failures[str(path)] = str(place)
-            continue
-        sound[group, path] = place.scene.name
-        finished = folder / benchmark.name / f"{_key(benchmark, method, place.scene, place.grid)}.json"
+    opened = [each for group, paths in scenes.items() for each in _opened(group, paths, usable, failures)]
+    if benchmark.together:
+        opened = [each for each in opened if _sound(benchmark, each, failures)]
+    units = [opened] if benchmark.together and opened else [[each] for each in opened]
+    steps = [(unit, method) for unit in units for method in usable]
+    parts: list[MeasuredPart] = []
+    for unit, method in track(steps, benchmark.name, len(steps), progress):
+        name = ", ".join(each.scene.name for each in unit)
+        finished = folder / f"{_key(benchmark, method, unit)}.json"
         try:
             measured = None if fresh else _read(finished)
             if measured is None:
-                measured = benchmark.measure(method, place.place)
+                patches = [each.patches for each in unit]
+                measured = benchmark.measure(method, patches if benchmark.together else patches[0])
                 _keep(finished, measured)
         except LocusError as error:
-            if error is place.error:  # what is wrong with the scene itself is told once, and no method's lack
-                failures[str(path)] = str(error)
-                del sound[group, path]
-            else:
-                failures[f"{method.label} on {place.scene.name}"] = str(error)
+            # What is wrong with the scene itself is told once, and counts against no method.
+            broken = [str(each.path) for each in unit if each.error is error]
+            failures[broken[0] if broken else f"{method.label} on {name}"] = str(error)
             continue
-        parts.append(Part(method.label, place.scene.name, group, measured))
-    return Outcome(benchmark, methods, parts, failures, list(sound.values()))
+        parts.append(MeasuredPart(method.label, name, unit[0].group, measured))
+    expected = sum(all(each.error is None for each in unit) for unit in units)
+    return Outcome(benchmark, methods, parts, failures, expected, opened)
 
 
-def run_together(
-    benchmark: Any,
-    methods: Sequence[Competitor | Unavailable],
-    scenes: Sequence[Path],
-    *,
-    folder: Path | None = None,
-    fresh: bool = False,
-    progress: bool = False,
-) -> Outcome:
-    """Measure every method on all scenes at once (`measure_together`); scenes that fail are told and left out."""
-    _refuse_namesakes(scenes)
-    usable = [method for method in methods if isinstance(method, Competitor)]
-    folder = folder or cache_folder() / "evaluation"
-    places, parts, failures = [], [], {}
-    for path in scenes:
+def _opened(
+    group: str, paths: Sequence[Path], methods: Sequence[Competitor], failures: dict[str, str]
+) -> list[OpenedScene]:
+    """Scenes on the grid of the first method that has one: all methods are asked about the same patches."""
+    found = []
+    for path in paths:
         try:
-            place = opened(path, usable)
-            benchmark.check(place.place)
-            places.append(place)
+            scene = load_scene(path)
+            size = first_size(scene)
         except LocusError as error:
             failures[str(path)] = str(error)
-    for method in track(usable, benchmark.name, len(usable), progress):
-        keys = [_key(benchmark, method, place.scene, place.grid) for place in places]
-        finished = folder / benchmark.name / f"{hashlib.sha256(' '.join(keys).encode()).hexdigest()[:24]}.json"
-        try:
-            measured = None if fresh else _read(finished)
-            if measured is None:
-                measured = benchmark.measure_together(method, [place.place for place in places])
-                _keep(finished, measured)
-        except LocusError as error:
-            failures[method.label] = str(error)
             continue
-        parts.append(Part(method.label, ", ".join(place.scene.name for place in places), "unseen", measured))
-    return Outcome(benchmark, methods, parts, failures)
+        grids = (grid for method in methods if (grid := method.grid(*size)))
+        found.append(OpenedScene(group, path, scene, next(grids, None)))
+    refuse_namesakes([each.scene for each in found])
+    return found
 
 
-class Opened:
-    """A scene, whose frames are read only if a part is not finished."""
-
-    def __init__(self, scene: Scene, grid: tuple[int, int] | None) -> None:
-        self.scene = scene
-        self.grid = grid
-        self.error: LocusError | None = None
-        """Why its frames cannot be used, once they have been read."""
-
-    @cached_property
-    def place(self) -> Place:
-        if self.error is None:
-            try:
-                return open_place(self.scene, self.grid)
-            except LocusError as error:
-                self.error = error
-        raise self.error
-
-
-def opened(path: Path, methods: Sequence[Competitor | Unavailable]) -> Opened:
-    """A scene on the grid of the first method that has one: all methods are asked about the same patches."""
-    scene = load_scene(path)
-    size = first_size(scene)
-    grids = (grid for method in methods if isinstance(method, Competitor) and (grid := method.grid(*size)))
-    return Opened(scene, next(grids, None))
-
-
-def _attempted(path: Path, methods: Sequence[Competitor]) -> Opened | LocusError:
+def _sound(benchmark: Benchmark, opened: OpenedScene, failures: dict[str, str]) -> bool:
     try:
-        return opened(path, methods)
+        benchmark.check(opened.patches)
     except LocusError as error:
-        return error
+        failures[str(opened.path)] = str(error)
+        return False
+    return True
 
 
-def _refuse_namesakes(paths: Sequence[Path]) -> None:
-    """Two scenes of one name would be taken for one place; one that cannot be opened is told when its turn comes."""
-    sound = []
-    for path in paths:
-        with suppress(LocusError):
-            load_scene(path)
-            sound.append(path)
-    open_scenes(sound)
-
-
-def _key(benchmark: Any, method: Competitor, scene: Scene, grid: tuple[int, int] | None) -> str:
-    told = {name: _content(value) for name, value in asdict(benchmark).items()}
-    parts = [VERSION, benchmark.name, told, method.fingerprint, scene_fingerprint(scene), grid]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _content(value: Any) -> Any:
-    """A file stands for what is in it."""
-    if not isinstance(value, Path):
-        return value
-    return hashlib.sha256(value.read_bytes()).hexdigest() if value.is_file() else str(value)
+def _key(benchmark: Benchmark, method: Competitor, unit: Sequence[OpenedScene]) -> str:
+    scenes = [(each.fingerprint, each.grid) for each in unit]
+    told = [VERSION, benchmark.name, benchmark.fingerprint(), method.fingerprint, scenes]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def _read(finished: Path) -> dict[str, Any] | None:

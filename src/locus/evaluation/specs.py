@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from locus import backbones
 from locus.backbones import Backbone
@@ -15,8 +15,8 @@ from locus.evaluation.learned_matchers import LEARNED
 from locus.evaluation.masks import Mask2Former, MaskPredictions
 from locus.evaluation.matchers import SiftRatio, TrueMatcher
 from locus.evaluation.methods import Chance, Competitor, Method, ModelMethod, Truth, Unavailable
-from locus.evaluation.opened import EvaluationError
 from locus.evaluation.predictions import PosePredictions
+from locus.evaluation.scene_patches import EvaluationError
 from locus.features.reduction import reduced_model
 from locus.model import CONFIG, LoCUS, shipped
 from locus.scenes import Scene
@@ -39,7 +39,7 @@ SPEC = re.compile(r"(?P<name>[^+@]+)(?:@(?P<layer>\d+))?(?:\+(?P<reduction>pca|w
 
 
 @dataclass(frozen=True)
-class Means:
+class MethodOptions:
     """What methods are made with."""
 
     fit: Sequence[str | Path] = ()
@@ -55,12 +55,12 @@ class Means:
 
 
 def methods_of(
-    words: Sequence[str], means: Means, more: Mapping[str, Callable[[], Competitor]] | None = None
+    words: Sequence[str], options: MethodOptions, more: Mapping[str, Callable[[], Competitor]] | None = None
 ) -> list[Competitor | Unavailable]:
-    """A method for every word, in order; what cannot be had is told, not raised. `more`: words of one benchmark."""
+    """A method for every word, in order, or why it is not available. `more`: words of one benchmark."""
     made: list[Competitor | Unavailable] = []
     for word in dict.fromkeys(words):
-        method = _attempted(more[word], word) if more and word in more else method_of(word, means)
+        method = _attempted(more[word], word) if more and word in more else method_of(word, options)
         if isinstance(method, Competitor) and any(method.label == other.label for other in made):
             method.label = word
         made.append(method)
@@ -79,7 +79,7 @@ def _attempted(make: Callable[[], Competitor], word: str) -> Competitor | Unavai
         return Unavailable(word, str(error))
 
 
-def method_of(word: str, means: Means) -> Competitor | Unavailable:
+def method_of(word: str, options: MethodOptions) -> Competitor | Unavailable:
     """`truth`, `random`, a trained model, or a backbone with what is done to its tokens."""
     if word in WORDS:
         return WORDS[word]()
@@ -91,14 +91,14 @@ def method_of(word: str, means: Means) -> Competitor | Unavailable:
     name, layer, reduction = parsed(word)
     if not _bare(name):
         _refuse_typo(name)
-        if layer is not None or reduction is not None:
-            raise EvaluationError(f"{word}: a trained model has its own layer and dimension; name it alone")
-        return _attempted(lambda: ModelMethod(Path(name).name, LoCUS.from_pretrained(name), means.cache), word)
+        if layer is not None or reduction == "full":
+            raise EvaluationError(f"{word}: a trained model has its own layer; name it alone, with +pca or +whitened")
+        return _attempted(lambda: _trained(name, reduction, options), word)
     try:
         backbone = backbones.load(SHORT.get(name, name), layer)
     except LocusError as error:
         return Unavailable(word, str(error))
-    return reduced(backbone, reduction, means)
+    return reduced(backbone, reduction, options)
 
 
 def _refuse_typo(name: str) -> None:
@@ -120,22 +120,35 @@ def parsed(word: str) -> tuple[str, int | None, Reduction | None]:
     return match["name"], None if layer is None else int(layer), match["reduction"]  # ty: ignore[invalid-return-type]
 
 
-def reduced(backbone: Backbone, reduction: Reduction | None, means: Means) -> ModelMethod:
+def _trained(name: str, reduction: Reduction | None, options: MethodOptions) -> ModelMethod:
+    """A trained model; or, reduced by PCA, what it was before training: its own pretrained blocks as they were."""
+    model, label = LoCUS.from_pretrained(name), Path(name).name
+    if reduction is None:
+        return ModelMethod(label, model, options.cache)
+    blocks = model.config["blocks"] if model.config["head"] == "blocks" else 0
+    untrained = {"dimension": model.dimension, "resolution": model.resolution, "blocks": blocks}
+    return _by_pca(f"{label} untrained", model.backbone, reduction, options, **untrained)
+
+
+def reduced(backbone: Backbone, reduction: Reduction | None, options: MethodOptions) -> ModelMethod:
     """The bare backbone, its tokens reduced to 64 dimensions by PCA; those of no more than 64 are kept as they are."""
     named = backbone.name if backbone.name == "classic" else f"{Path(backbone.name).name}@{backbone.layer}"
     if reduction == "full" or (reduction is None and backbone.dimension <= DIMENSION):
-        model = LoCUS(backbone, head="identity", resolution=means.resolution)
-        return ModelMethod(f"{named} {backbone.dimension}-d", model, means.cache)
-    if not means.fit:
-        raise EvaluationError(
-            f"PCA of {named} needs scenes to be fitted to: those trained on, with --fit; or name it {named}+full"
-        )
+        model = LoCUS(backbone, head="identity", resolution=options.resolution)
+        return ModelMethod(f"{named} {backbone.dimension}-d", model, options.cache)
     dimension = min(DIMENSION, backbone.dimension)
+    return _by_pca(named, backbone, reduction, options, dimension=dimension, resolution=options.resolution)
+
+
+def _by_pca(
+    label: str, backbone: Backbone, reduction: Reduction | None, options: MethodOptions, **model: Any
+) -> ModelMethod:
+    if not options.fit:
+        raise EvaluationError(f"PCA of {label} needs scenes to be fitted to: name those trained on, with --fit")
     whiten = reduction == "whitened"
-    options = {"whiten": whiten, "cache": means.cache, "progress": means.progress}
-    model = reduced_model(backbone, means.scenes, dimension, means.resolution, **options)
-    kind = "whitened PCA" if whiten else "PCA"
-    return ModelMethod(f"{named} {kind}-{dimension}", model, means.cache)
+    made = {"whiten": whiten, "cache": options.cache, "progress": options.progress}
+    network = reduced_model(backbone, options.scenes, **model, **made)
+    return ModelMethod(f"{label} {'whitened PCA' if whiten else 'PCA'}-{network.dimension}", network, options.cache)
 
 
 def pose_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:

@@ -26,12 +26,12 @@ class Row:
     label: str
     cells: Sequence[Cell]
     kind: Literal["measured", "bound", "partial", "reference", "unavailable"] = "measured"
-    """Bounds (ground truth, chance) are no competitors, a partial row lacks places, a reference is of other data."""
+    """Bounds (ground truth, chance) are no competitors, a partial row lacks scenes, a reference is of other data."""
 
 
 def unavailable(label: str, reason: str) -> Row:
-    """The row of a method that cannot be had here."""
-    return Row(label, [f"not here: {reason}"], "unavailable")
+    """The row of a method that is not available here."""
+    return Row(label, [f"not available: {reason}"], "unavailable")
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,15 @@ class Table:
     def best(self) -> set[tuple[int, int]]:
         """(row, column) of the best measured value of each column, as it is printed, if several rows compete."""
         found = set()
-        for place, column in enumerate(self.columns):
+        for at, column in enumerate(self.columns):
             sign = {"higher": 1, "lower": -1, "neither": 0}[column.better]
             values = {
                 index: sign * round(value, column.digits)
                 for index, row in enumerate(self.rows)
-                if row.kind == "measured" and place < len(row.cells) and (value := number(row.cells[place])) is not None
+                if row.kind == "measured" and at < len(row.cells) and (value := number(row.cells[at])) is not None
             }
             if sign and len(values) > 1:
-                found |= {(index, place) for index, value in values.items() if value == max(values.values())}
+                found |= {(index, at) for index, value in values.items() if value == max(values.values())}
         return found
 
     def json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def rendered(table: Table, style: Style = "text") -> str:
 
 
 def texts(table: Table) -> list[list[str]]:
-    """Every cell as it is shown, labels first; a row that cannot be had has its reason in the first cell."""
+    """Every cell as it is shown, labels first; a row that is not available has its reason in the first cell."""
     lines = []
     for row in table.rows:
         cells = [shown(cell, column.digits) for cell, column in zip(row.cells, table.columns, strict=False)]
@@ -128,16 +128,16 @@ def _text(table: Table) -> str:
 def _markdown(table: Table) -> str:
     best = table.best()
 
-    def cell(text: str, index: int, place: int) -> str:
+    def cell(text: str, index: int, at: int) -> str:
         text = text.replace("|", "\\|")
-        return f"**{text}**" if (index, place) in best else text
+        return f"**{text}**" if (index, at) in best else text
 
     lines = [
         "| " + " | ".join(["", *(column.name for column in table.columns)]) + " |",
         "|---" * (len(table.columns) + 1) + "|",
     ]
     for index, line in enumerate(texts(table)):
-        cells = [cell(text, index, place) for place, text in enumerate(line[1:])]
+        cells = [cell(text, index, at) for at, text in enumerate(line[1:])]
         lines.append("| " + " | ".join([line[0].replace("|", "\\|"), *cells]) + " |")
     return "\n".join([f"**{table.title}**", "", *lines, *[f"\n{note}" for note in table.notes]])
 
@@ -168,9 +168,7 @@ def _latex(table: Table) -> str:
         if row.kind == "unavailable":
             lines.append(rf"{safe(row.label)} & \multicolumn{{{len(table.columns)}}}{{l}}{{{safe(line[1])}}} \\")
             continue
-        cells = [
-            rf"\textbf{{{safe(text)}}}" if (index, place) in best else safe(text) for place, text in enumerate(line[1:])
-        ]
+        cells = [rf"\textbf{{{safe(text)}}}" if (index, at) in best else safe(text) for at, text in enumerate(line[1:])]
         lines.append(" & ".join([safe(row.label), *cells]) + r" \\")
     notes = [f"% {note}" for note in table.notes]
     return "\n".join([f"% {table.title}", *notes, *lines, r"\bottomrule", r"\end{tabular}"])

@@ -1,6 +1,6 @@
 """The untrained backbone reduced by PCA, plain or whitened: what training has to beat."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +35,15 @@ def reduced_model(
     resolution: int | None,
     *,
     whiten: bool,
+    blocks: int = 0,
     cache: Path | None = None,
     progress: bool = False,
 ) -> LoCUS:
-    """The backbone with a linear head that is the principal components of what it gives on scenes."""
-    model = LoCUS(backbone, head="linear", dimension=dimension, resolution=resolution)
+    """The backbone, and so many more of its pretrained blocks, with a linear map to principal components on scenes."""
+    head = "blocks" if blocks else "linear"
+    model = LoCUS(backbone, head=head, blocks=blocks, dimension=dimension, resolution=resolution)
     cached = [cache_frames(scene, backbone, resolution, folder=cache, progress=progress) for scene in scenes]
-    rows = torch.cat([tokens[:, backbone.prefix :].flatten(0, 1) for tokens, _ in sample_tokens(cached)])
+    embed: Callable[..., Tensor] = model.head.embed  # ty: ignore[invalid-assignment]  nn.Module knows no methods
+    rows = torch.cat([embed(tokens, grid).flatten(0, 1) for tokens, grid in sample_tokens(cached)])
     start_from_pca(model.head, rows, whiten=whiten)
     return model

@@ -12,7 +12,7 @@
 
 from .checks import ObjectiveError
 from .embeddings import mean_embeddings
-from .exact import average_precision, average_precision_per_landmark
+from .exact import ExactRanking, RankedPairs, average_precision, average_precision_per_landmark
 from .fused import RetrievalObjective
 from .reference import vectorized_smooth_ap_reference
 from .sampling import draw_landmarks
@@ -20,7 +20,9 @@ from .sets import retrieval_sets
 from .smooth_ap import smooth_ap, vectorized_smooth_ap
 
 __all__ = [
+    "ExactRanking",
     "ObjectiveError",
+    "RankedPairs",
     "RetrievalObjective",
     "average_precision",
     "average_precision_per_landmark",

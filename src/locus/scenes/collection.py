@@ -28,11 +28,16 @@ def find_scenes(given: Sequence[str | Path]) -> list[Path]:
 
 
 def open_scenes(paths: Sequence[Path]) -> list[Scene]:
-    """Scenes under their own names; two of one name would be taken for one environment."""
+    """Scenes under their own names."""
     scenes = [load_scene(path) for path in paths]
+    refuse_namesakes(scenes)
+    return scenes
+
+
+def refuse_namesakes(scenes: Sequence[Scene]) -> None:
+    """Two scenes of one name would be taken for one environment."""
     names: dict[str, Path | None] = {}
     for scene in scenes:
         if scene.name in names:
             raise SceneError(f"{names[scene.name]} and {scene.folder} have the same name; rename one")
         names[scene.name] = scene.folder
-    return scenes

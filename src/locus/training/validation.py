@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from locus.objective import average_precision, retrieval_sets
+from locus.objective import ExactRanking
 from locus.training.batches import Batch, assemble
 from locus.training.environments import Environment
 from locus.training.settings import Settings
@@ -49,14 +49,11 @@ def precision(features: Features, batches: Sequence[Batch], settings: Settings) 
         maps = maps.to(batch.positions.device)
         number = int(batch.environments[0])
         for scale, radius in enumerate(settings.radii):
-            rows = maps[scale]
-            scores = rows @ rows[batch.landmarks].T
-            geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks, radius, settings.kappa)
-            positive, universe = retrieval_sets(*geometry)
-            apart = batch.frames[:, None] != batch.frames[batch.landmarks]
-            both = average_precision(scores, positive, universe)
-            cross = average_precision(scores, positive & apart, universe & apart)
-            found.setdefault(number, []).append((float(both), float(cross)))
+            geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks)
+            both, cross = (
+                ExactRanking(radius, settings.kappa, apart)(maps[scale], *geometry) for apart in (False, True)
+            )
+            found.setdefault(number, []).append((float(both.average_precision), float(cross.average_precision)))
     return {number: Precision(*np.mean(values, axis=0).tolist()) for number, values in found.items()}
 
 
