@@ -71,7 +71,7 @@ def _inside(part: str) -> Iterator[Path]:
 
 
 def _measured(item: Path) -> tuple[int, int, float]:
-    """How many files a folder holds, their bytes, and the days since one was read (where noted) or written."""
+    """How many files a folder holds, their bytes, and the days since one was read (if that is noted) or written."""
     states = []
     for file in (item, *item.rglob("*")):
         with suppress(FileNotFoundError):  # another process wrote it a moment ago, under another name
