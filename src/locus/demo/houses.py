@@ -5,7 +5,7 @@ from pathlib import Path
 
 from locus.demo.plan import Folder
 from locus.errors import LocusError
-from locus.houses import write_houses
+from locus.houses import HouseSettings, write_houses
 from locus.houses.generation import house_name
 from locus.progress import track
 from locus.scenes import load_scene
@@ -19,7 +19,7 @@ def make(folder: Path, seeds: range, frames: int, size: tuple[int, int], demo: F
             raise LocusError(
                 f"the house in {house} is damaged ({wrong}); remove it and {demo.run}, and run the demo again"
             )
-    return write_houses(folder, seeds, frames=frames, size=size, progress=True), len(before)
+    return write_houses(folder, seeds, HouseSettings(frames, size), progress=True), len(before)
 
 
 def _damages(house: Path, frames: int) -> Iterator[str]:
