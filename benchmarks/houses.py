@@ -25,7 +25,7 @@ from rich.table import Table
 from scipy import ndimage
 
 from locus.geometry import invert, transform
-from locus.houses import write_houses
+from locus.houses import HouseSettings, write_houses
 from locus.houses.generation import THING
 from locus.houses.house import build
 from locus.render.camera_view import rays
@@ -143,7 +143,7 @@ def peak_megabytes(arguments: tuple[int, int, tuple[int, int]]) -> float:
     """Peak memory of a fresh process that writes one house."""
     seed, frames, size = arguments
     with tempfile.TemporaryDirectory() as folder:
-        write_houses(Path(folder) / "houses", range(seed, seed + 1), frames=frames, size=size)
+        write_houses(Path(folder) / "houses", range(seed, seed + 1), HouseSettings(frames=frames, size=size))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -159,7 +159,9 @@ def main(arguments: Arguments) -> None:
         for seed in range(arguments.seed, arguments.seed + arguments.houses):
             start = time.perf_counter()
             out = Path(folder) / "houses"
-            (written,) = write_houses(out, range(seed, seed + 1), frames=arguments.frames, size=arguments.size)
+            (written,) = write_houses(
+                out, range(seed, seed + 1), HouseSettings(frames=arguments.frames, size=arguments.size)
+            )
             seconds = time.perf_counter() - start
             total += seconds
             scene, house = load_scene(written), build(seed)

@@ -41,7 +41,7 @@ def main() -> None:
     else:
         from locus import houses
 
-        scene = houses.generate(seed=0, frames=60)
+        scene = houses.generate(0, houses.HouseSettings(frames=60))
     image = scene[0].camera
     print(f"{scene.name}: {len(scene)} frames of {image.width}×{image.height}")
     load = timed(lambda: read_everything(scene))

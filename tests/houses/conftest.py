@@ -9,7 +9,7 @@ from locus.houses import generation
 from locus.houses.house import House, build
 from locus.render import baking
 
-light = House.stage
+light = House.lit
 
 
 @lru_cache(maxsize=8)
@@ -36,4 +36,4 @@ def little_light():
 def reuse(monkeypatch):
     """Let `generation` take houses that are built and lit already."""
     monkeypatch.setattr(generation, "build", lambda seed, models, textures: built(seed))
-    monkeypatch.setattr(House, "stage", lit)
+    monkeypatch.setattr(House, "lit", lit)

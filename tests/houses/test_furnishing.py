@@ -5,7 +5,6 @@ import pytest
 from scipy import ndimage
 
 from locus.houses.classes import CLASS_ID, THINGS
-from locus.houses.ground import free_ground
 from locus.houses.house import build
 
 from .conftest import built
@@ -68,7 +67,7 @@ def test_things_stand_on_something_or_hang(houses):
 
 def test_all_doors_can_be_walked_through(houses):
     for house in houses:
-        ground = free_ground(house)
+        ground = house.ground()
         labels, _ = ndimage.label(ground.free)
         largest = int(np.argmax(np.bincount(labels[ground.free])))
         for number in range(len(house.plan.rooms)):

@@ -12,7 +12,7 @@ from scipy import ndimage
 from locus.cli import main
 from locus.errors import LocusError
 from locus.geometry import invert, transform
-from locus.houses import CLASSES, generate, generation, write_houses
+from locus.houses import CLASSES, HouseSettings, generate, generation, write_houses
 from locus.houses.preview import write_preview
 from locus.render.surfaces import join
 from locus.scenes import load_scene
@@ -25,7 +25,7 @@ SEED, SIZE, FRAMES = 3, (64, 48), 12
 
 @pytest.fixture(scope="module")
 def scene():
-    return generate(SEED, frames=FRAMES, size=SIZE)
+    return generate(SEED, HouseSettings(frames=FRAMES, size=SIZE))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def frames(scene):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     out = tmp_path_factory.mktemp("houses")
-    return write_houses(out, range(SEED, SEED + 1), frames=FRAMES, size=SIZE)[0]
+    return write_houses(out, range(SEED, SEED + 1), HouseSettings(frames=FRAMES, size=SIZE))[0]
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -56,7 +56,7 @@ def test_frames_hold_what_a_frame_must(scene, frames):
 
 
 def test_the_same_seed_gives_the_same_bytes_in_memory_and_on_disk(frames, written, tmp_path):
-    again = write_houses(tmp_path, range(SEED, SEED + 1), frames=FRAMES, size=SIZE)[0]
+    again = write_houses(tmp_path, range(SEED, SEED + 1), HouseSettings(frames=FRAMES, size=SIZE))[0]
     assert content(again) == content(written)
     loaded = load_scene(written)
     for mine, theirs in zip(frames, loaded, strict=True):
@@ -91,7 +91,7 @@ def comparable(frame):
 
 def test_views_agree_in_depth_and_instance_where_both_see_a_point(reuse):
     """The referee is trimesh: a point of one frame is co-visible if a ray from the other camera meets it first."""
-    frames = list(generate(SEED, frames=12, size=(320, 256)))[::2]
+    frames = list(generate(SEED, HouseSettings(frames=12, size=(320, 256))))[::2]
     house = built(SEED)
     mesh = join(house.things)
     caster = trimesh.ray.ray_pyembree.RayMeshIntersector(trimesh.Trimesh(mesh.vertices, mesh.faces, process=False))
@@ -161,7 +161,7 @@ def test_cameras_stand_clear_of_everything(frames):
 
 
 def test_a_walk_is_smooth_and_passes_doors(reuse):
-    scene = generate(SEED, frames=40, size=SIZE, path="walk")
+    scene = generate(SEED, HouseSettings(frames=40, size=SIZE, path="walk"))
     poses = np.array([frame.world_from_camera for frame in scene])
     steps = np.linalg.norm(np.diff(poses[:, :3, 3], axis=0), axis=1)
     assert steps.max() < 2 * np.median(steps)
@@ -176,7 +176,7 @@ def test_a_walk_is_smooth_and_passes_doors(reuse):
 
 
 def test_depth_noise_makes_holes_and_errors_that_grow_with_distance(reuse, frames):
-    noisy = generate(SEED, frames=FRAMES, size=SIZE, depth_noise=True)
+    noisy = generate(SEED, HouseSettings(frames=FRAMES, size=SIZE, depth_noise=True))
     lost, near, far = [], [], []
     for exact, frame in zip(frames, noisy, strict=True):
         known = frame.depth > 0
@@ -199,12 +199,12 @@ def test_an_interruption_leaves_no_half_house_and_a_rerun_continues(reuse, tmp_p
 
     monkeypatch.setattr(generation.Shoot, "take", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_houses(tmp_path, range(SEED, SEED + 1), frames=FRAMES, size=SIZE)
+        write_houses(tmp_path, range(SEED, SEED + 1), HouseSettings(frames=FRAMES, size=SIZE))
     assert [file.name for file in tmp_path.iterdir()] == ["houses.json"]
     monkeypatch.setattr(generation.Shoot, "take", take)
     done = tmp_path / "house-000002"
     done.mkdir()
-    folders = write_houses(tmp_path, range(SEED - 1, SEED + 1), frames=FRAMES, size=SIZE)
+    folders = write_houses(tmp_path, range(SEED - 1, SEED + 1), HouseSettings(frames=FRAMES, size=SIZE))
     assert list(done.iterdir()) == []  # what was there stayed as it was
     assert content(folders[1]) == content(written)
 
@@ -212,7 +212,7 @@ def test_an_interruption_leaves_no_half_house_and_a_rerun_continues(reuse, tmp_p
 def test_a_folder_keeps_to_its_settings(tmp_path):
     (tmp_path / "houses.json").write_text(json.dumps({"frames": 3}))
     with pytest.raises(LocusError, match="other settings"):
-        write_houses(tmp_path, range(1), frames=4)
+        write_houses(tmp_path, range(1), HouseSettings(frames=4))
 
 
 def test_a_preview_shows_many_views(written, tmp_path):
@@ -223,17 +223,17 @@ def test_a_preview_shows_many_views(written, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("seed", "settings", "message"),
     [
-        ({"seed": -1}, "negative"),
-        ({"seed": 0, "frames": 0}, "at least one frame"),
-        ({"seed": 0, "models": "/nonexistent"}, "is not a folder"),
-        ({"seed": 0, "textures": "/nonexistent"}, "is not a folder"),
+        (-1, {}, "negative"),
+        (0, {"frames": 0}, "at least one frame"),
+        (0, {"models": Path("/nonexistent")}, "is not a folder"),
+        (0, {"textures": Path("/nonexistent")}, "is not a folder"),
     ],
 )
-def test_bad_arguments_are_told_in_a_sentence(arguments, message):
+def test_bad_arguments_are_told_in_a_sentence(seed, settings, message):
     with pytest.raises(LocusError, match=message):
-        generate(**arguments)
+        generate(seed, HouseSettings(**settings))
 
 
 def test_an_unwritable_folder_is_told_in_a_sentence(tmp_path):

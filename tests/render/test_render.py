@@ -8,9 +8,9 @@ from PIL import Image
 from locus.cli import main
 from locus.errors import LocusError
 from locus.geometry import Camera
-from locus.render import render_mesh
+from locus.render import MeshSettings, render_mesh
 from locus.render.baking import bake
-from locus.render.camera_view import view
+from locus.render.camera_view import render_view
 from locus.render.lights import Lamp, Lights, Outside, Window
 from locus.render.lit_mesh import LitMesh
 from locus.render.materials import Material, TextureStore
@@ -82,7 +82,7 @@ def test_depth_of_a_plane_is_exact_and_labels_are_its_own():
     stage, _ = lit([plate(0, 5), plate(0.5, 0.3)], Lights(outside(sky=1.0)))
     camera = Camera(64, 48, 50.0, 50.0, 32.0, 24.0)
     pose = np.array([[1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 2.0], [0, 0, 0, 1]])
-    seen = view(stage, camera, pose, np.random.default_rng(0))
+    seen = render_view(stage, camera, pose, np.random.default_rng(0))
     assert set(np.unique(seen.instance)) == {1, 2}
     assert seen.depth[seen.instance == 1] == pytest.approx(2.0, rel=1e-5)
     assert seen.depth[seen.instance == 2] == pytest.approx(1.5, rel=1e-5)
@@ -123,7 +123,7 @@ def room_file(tmp_path):
 
 @pytest.mark.parametrize("path", ["panorama", "walk"])
 def test_a_coloured_scan_becomes_posed_frames_inside_it(room_file, path):
-    scene = render_mesh(room_file, frames=6, size=(64, 48), path=path)
+    scene = render_mesh(room_file, MeshSettings(frames=6, size=(64, 48), path=path))
     assert len(scene) == 6
     for frame in scene:
         x, y, z = frame.world_from_camera[:3, 3]
@@ -142,7 +142,7 @@ def test_a_textured_glb_with_y_up_shows_its_texture(tmp_path):
     floor.visual = trimesh.visual.TextureVisuals(uv, image=red)
     wall = trimesh.creation.box((4, 2, 0.1)).apply_translation((0, 1, -2))
     trimesh.Scene([floor, wall]).export(tmp_path / "place.glb")
-    scene = render_mesh(tmp_path / "place.glb", frames=6, size=(64, 48))
+    scene = render_mesh(tmp_path / "place.glb", MeshSettings(frames=6, size=(64, 48)))
     down = max(scene, key=lambda frame: (frame.depth > 0).sum())
     red_pixels = down.image[down.depth > 0].astype(int)
     assert (red_pixels[:, 0] > red_pixels[:, 1] + 40).mean() > 0.3
@@ -160,7 +160,7 @@ def test_bad_meshes_are_told_in_a_sentence(tmp_path):
     corners = [[0, 0, 0], [3, 0, 0], [3, 0, 3], [0, 0, 3]]
     trimesh.Trimesh(corners, [[0, 1, 2], [0, 2, 3]]).export(tmp_path / "wall.ply")
     with pytest.raises(LocusError, match="no level floor"):
-        render_mesh(tmp_path / "wall.ply", frames=6)
+        render_mesh(tmp_path / "wall.ply", MeshSettings(frames=6))
 
 
 def test_the_command_renders_a_mesh(room_file, tmp_path):

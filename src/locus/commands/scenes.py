@@ -10,6 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from locus.errors import LocusError
+from locus.houses.settings import HouseSettings
+from locus.render.settings import MeshSettings
 from locus.scenes import Scene, load_scene
 
 Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap"]
@@ -96,14 +98,9 @@ def convert(scene: SceneOptions, out: Path) -> int:
 
 def houses(
     out: Annotated[Path, tyro.conf.Positional],
+    settings: Annotated[HouseSettings, tyro.conf.arg(name=""), tyro.conf.FlagCreatePairsOff],
     count: int = 1,
     seed: int = 0,
-    frames: int | None = None,
-    size: tuple[int, int] = (320, 256),
-    path: Literal["panorama", "walk"] = "panorama",
-    depth_noise: tyro.conf.FlagCreatePairsOff[bool] = False,
-    models: Path | None = None,
-    textures: Path | None = None,
     preview: tyro.conf.FlagCreatePairsOff[bool] = False,
 ) -> int:
     """Generate furnished houses with exact depth, poses, semantic and instance labels.
@@ -112,14 +109,9 @@ def houses(
 
     Args:
         out: The folder to write the houses to.
+        settings: Which pictures are taken of each house, and what is mixed into it.
         count: How many houses.
         seed: The first house's seed; the next house has the next seed.
-        frames: Frames per house. By default as many as show every room from several points.
-        size: Width and height of the images.
-        path: Six headings from standing points (panorama), or a smooth walk through the doors.
-        depth_noise: Give depth the errors and holes of a structured-light sensor.
-        models: A folder of OBJ or GLB furniture to mix in; a file's name tells its kind.
-        textures: A folder of photographs to use as materials and wall pictures.
         preview: Also write preview.jpg, a contact sheet.
     """
     from locus.houses import write_houses
@@ -127,17 +119,7 @@ def houses(
 
     if count < 1:
         raise LocusError(f"the number of houses must be positive, not {count}")
-    written = write_houses(
-        out,
-        range(seed, seed + count),
-        frames=frames,
-        size=size,
-        path=path,
-        depth_noise=depth_noise,
-        models=models,
-        textures=textures,
-        progress=True,
-    )
+    written = write_houses(out, range(seed, seed + count), settings, progress=True)
     Console().print(f"{len(written)} houses in {escape(str(out))}")
     if preview:
         Console().print(f"Contact sheet: {escape(str(write_preview(written, out)))}")
@@ -147,33 +129,19 @@ def houses(
 def render(
     mesh: Annotated[Path, tyro.conf.Positional],
     out: Annotated[Path, tyro.conf.Positional],
-    frames: int | None = None,
-    size: tuple[int, int] = (320, 256),
-    path: Literal["panorama", "walk"] = "panorama",
-    up: Literal["y", "z"] | None = None,
-    scale: float = 1.0,
-    seed: int = 0,
-    depth_noise: tyro.conf.FlagCreatePairsOff[bool] = False,
+    settings: Annotated[MeshSettings, tyro.conf.arg(name=""), tyro.conf.FlagCreatePairsOff],
 ) -> int:
     """Make posed RGB-D of a textured mesh or scan: GLB, OBJ, or PLY with vertex colours.
 
     Args:
         mesh: The mesh; a place with a floor to stand on.
         out: The new folder, written in the native format.
-        frames: How many frames. By default as many as show every part of the floor from several points.
-        size: Width and height of the images.
-        path: Six headings from standing points (panorama), or a smooth walk.
-        up: The mesh's vertical axis. By default y for GLB and glTF, z for OBJ and PLY.
-        scale: Metres per unit of the mesh.
-        seed: Another seed gives other cameras.
-        depth_noise: Give depth the errors and holes of a structured-light sensor.
+        settings: How the mesh is read, and which pictures are taken of it.
     """
     from locus.render import render_mesh
     from locus.scenes.native import export
 
-    scene = render_mesh(
-        mesh, frames=frames, size=size, path=path, up=up, scale=scale, seed=seed, depth_noise=depth_noise
-    )
+    scene = render_mesh(mesh, settings)
     written = export(scene, out, progress=True)
     Console().print(f"Wrote {len(scene)} frames to {escape(str(written))}")
     return 0

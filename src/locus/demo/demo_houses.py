@@ -6,7 +6,7 @@ from pathlib import Path
 
 from locus.demo.plan import TRAINED_SEED, UNSEEN_SEED, DemoFolder
 from locus.errors import LocusError
-from locus.houses import write_houses
+from locus.houses import HouseSettings, write_houses
 from locus.houses.generation import house_name
 from locus.progress import track
 from locus.scenes import load_scene
@@ -41,7 +41,7 @@ def make_houses(folder: DemoFolder, fitted: int) -> DemoHouses:
                 f"the house in {house} is damaged ({wrong}); remove it and {folder.run}, and run the demo again"
             )
     trained, others = (
-        write_houses(path, seeds, frames=frames, size=plan.size, progress=True) for path, seeds, frames in kinds
+        write_houses(path, seeds, HouseSettings(frames, plan.size), progress=True) for path, seeds, frames in kinds
     )
     return DemoHouses(trained, others[:-1], others[-1], len(there))
 

@@ -153,9 +153,7 @@ class Retrieval(Benchmark):
             pairs = zip(images, maps, strict=True)
             shown.append([resized(heat(image, each, query, limits), WIDTH) for image, each in pairs])
             names.append(method.label)
-        caption = (
-            f"{patches.scene.name}, top to bottom: {'; '.join(names)}. The landmark's own frame is the first."
-        )
+        caption = f"{patches.scene.name}, top to bottom: {'; '.join(names)}. The landmark's own frame is the first."
         return [(caption, sheet(shown))]
 
 

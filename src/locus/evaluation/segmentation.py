@@ -196,9 +196,7 @@ class Segmentation(Benchmark):
                 strip.append(resized(label_picture(image, whole, colours), WIDTH))
             strips.append(strip)
         names = ["images", "truth (grey where a patch straddles)", *(method.label for method in compared)]
-        caption = (
-            f"{patches.scene.name}, top to bottom: {'; '.join(names)}. An object has one colour in all views."
-        )
+        caption = f"{patches.scene.name}, top to bottom: {'; '.join(names)}. An object has one colour in all views."
         return [(caption, sheet(strips))]
 
 

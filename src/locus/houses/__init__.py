@@ -1,6 +1,15 @@
-"""Generated, furnished, labelled houses: the data everybody has."""
+"""Generated, furnished, labelled houses: the data everybody has. Needs the extra `houses`."""
 
-from locus.houses.classes import CLASSES
-from locus.houses.generation import generate, write_houses
+from typing import TYPE_CHECKING
 
-__all__ = ["CLASSES", "generate", "write_houses"]
+from locus.lazy import attach
+
+if TYPE_CHECKING:
+    from locus.houses.classes import CLASSES
+    from locus.houses.generation import generate, write_houses
+    from locus.houses.settings import HouseSettings
+
+__all__ = ["CLASSES", "HouseSettings", "generate", "write_houses"]
+
+HOMES = {"CLASSES": "classes", "HouseSettings": "settings", "generate": "generation", "write_houses": "generation"}
+__getattr__ = attach(__name__, HOMES)

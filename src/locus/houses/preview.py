@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from locus.files import atomic
 from locus.scenes.load import load_scene
 from locus.scenes.scene import Scene
 
@@ -25,9 +26,8 @@ def write_preview(folders: list[Path], out: Path) -> Path:
         top, left = row * (height + GAP), column * (width + GAP)
         sheet[top : top + height, left : left + width] = picture
     file = out / "preview.jpg"
-    partial = out / ".preview.partial.jpg"
-    Image.fromarray(sheet).save(partial, quality=80, optimize=True)
-    partial.rename(file)
+    with atomic(file) as partial:
+        Image.fromarray(sheet).save(partial, "JPEG", quality=80, optimize=True)
     return file
 
 

@@ -1,9 +1,13 @@
-"""Rendering labelled triangle scenes to posed RGB-D. Needs the extra `houses`."""
+"""Rendering labelled triangle meshes to posed RGB-D. Needs the extra `houses`."""
 
-from locus.scenes.rays import mesh_library
+from typing import TYPE_CHECKING
 
-mesh_library("rendering")  # before anything of it is imported, so that what is missing is told in a sentence
+from locus.lazy import attach
 
-from locus.render.any_mesh import render_mesh  # noqa: E402
+if TYPE_CHECKING:
+    from locus.render.any_mesh import render_mesh
+    from locus.render.settings import MeshSettings
 
-__all__ = ["render_mesh"]
+__all__ = ["MeshSettings", "render_mesh"]
+
+__getattr__ = attach(__name__, {"MeshSettings": "settings", "render_mesh": "any_mesh"})

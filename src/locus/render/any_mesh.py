@@ -2,22 +2,21 @@
 
 from os import PathLike
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32
 from scipy.cluster.vq import kmeans2
 
 from locus.errors import LocusError
-from locus.geometry import Camera
 from locus.render.baking import Baked
-from locus.render.cameras import Eyes, Ground, panorama, walk
+from locus.render.cameras import Ground
 from locus.render.lights import Lights, Outside
 from locus.render.lit_mesh import LitMesh
 from locus.render.mesh_file import WHITE, load_parts
-from locus.render.shoot import Shoot
+from locus.render.settings import MeshSettings
+from locus.render.shoot import plan_shoot
 from locus.render.surfaces import Mesh, Thing, join
-from locus.scenes.rays import Tracer
+from locus.scenes.rays import Tracer, mesh_library
 from locus.scenes.scene import Scene
 
 CELL = 0.1
@@ -25,38 +24,15 @@ BODY = 0.25
 EYE = 1.5
 AREA = 12.0
 """Square metres of free floor that are visited like one room."""
+DEFAULT = MeshSettings()
 
 
-def render_mesh(
-    file: str | PathLike[str],
-    *,
-    frames: int | None = None,
-    size: tuple[int, int] = (320, 256),
-    path: Literal["panorama", "walk"] = "panorama",
-    up: Literal["y", "z"] | None = None,
-    scale: float = 1.0,
-    seed: int = 0,
-    depth_noise: bool = False,
-) -> Scene:
-    """A mesh with a floor to stand on, as a scene. `up` is by default y for GLB and glTF and z for the others;
-    `scale` brings the file's unit to metres. Colours are taken as they are: a scan's light is in its texture."""
-    shoot = shoot_mesh(Path(file), frames, size, path, up, scale, seed, depth_noise)
-    return shoot.scene(Path(file).stem, "rendered mesh", ())
-
-
-def shoot_mesh(
-    file: Path,
-    frames: int | None,
-    size: tuple[int, int],
-    path: Literal["panorama", "walk"],
-    up: Literal["y", "z"] | None,
-    scale: float,
-    seed: int,
-    depth_noise: bool,
-) -> Shoot:
-    if frames is not None and frames < 1:
-        raise LocusError(f"a scene needs at least one frame, not {frames}")
-    parts = load_parts(file, up or ("y" if file.suffix.lower() in (".glb", ".gltf") else "z"), scale)
+def render_mesh(file: str | PathLike[str], settings: MeshSettings = DEFAULT) -> Scene:
+    """A mesh with a floor to stand on, as a scene. Colours are taken as they are: a scan's light is in its texture."""
+    mesh_library("rendering a mesh")
+    file = Path(file)
+    up = settings.up or ("y" if file.suffix.lower() in (".glb", ".gltf") else "z")
+    parts = load_parts(file, up, settings.scale)
     mesh = join([Thing(0, number, [part]) for number, part in enumerate(parts, 1)])
     extent = np.ptp(mesh.vertices, axis=0)
     if not 1.0 <= max(extent[:2]) <= 300 or extent[2] < 0.5:
@@ -69,17 +45,13 @@ def shoot_mesh(
     sun = np.array([0, 0, 1], np.float32)
     lights = Lights(Outside(black, sun, np.zeros(3, np.float32)))
     bare = all(part.material is WHITE and part.tint is None for part in parts)
-    stage = LitMesh(mesh, lights, lambda tracer, albedo: _as_it_is(mesh, bare))
-    width, height = size
-    focal = width / 2 / np.tan(np.radians(80) / 2)
-    camera = Camera(width, height, float(focal), float(focal), width / 2, height / 2)
-    rng = np.random.default_rng([seed, 3])
-    ground = find_ground(mesh, stage.tracer, file)
-    eyes = Eyes(stage.tracer, mesh, np.ones(1, bool), camera)
+    lit = LitMesh(mesh, lights, lambda tracer, albedo: _as_it_is(mesh, bare))
+    ground = find_ground(mesh, lit.tracer, file)
     areas = np.bincount(ground.area[ground.area >= 0])
     order = [int(k) for k in np.argsort(-areas, kind="stable")]
-    poses = (panorama if path == "panorama" else walk)(ground, eyes, order, frames, rng)
-    return Shoot(stage, camera, poses, seed, labelled=False, depth_noise=depth_noise)
+    rng = np.random.default_rng([settings.seed, 3])
+    shoot = plan_shoot(lit, np.ones(1, bool), ground, order, settings, 80.0, rng, settings.seed, labelled=False)
+    return shoot.scene(file.stem, "rendered mesh", ())
 
 
 def _as_it_is(mesh: Mesh, bare: bool) -> Baked:
@@ -87,9 +59,8 @@ def _as_it_is(mesh: Mesh, bare: bool) -> Baked:
     light = np.ones(len(mesh.vertices), np.float32)
     if bare:
         light = 0.55 + 0.25 * mesh.normals[:, 2] + 0.15 * mesh.normals[:, 0]
-    return Baked(
-        np.repeat(light[:, None], 3, axis=1).astype(np.float32), np.zeros_like(light), np.zeros(len(light), bool)
-    )
+    grey = np.repeat(light[:, None], 3, axis=1).astype(np.float32)
+    return Baked(grey, np.zeros_like(light), np.zeros(len(light), bool))
 
 
 def find_ground(mesh: Mesh, tracer: Tracer, file: Path) -> Ground:

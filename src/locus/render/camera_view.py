@@ -1,4 +1,4 @@
-"""One view of a stage: colour with smoothed edges, and depth and labels that are never smoothed."""
+"""One view of a lit mesh: colour with smoothed edges, and depth and labels that are never smoothed."""
 
 from dataclasses import dataclass
 
@@ -28,19 +28,19 @@ class RenderedView:
     instance: Int32[np.ndarray, "h w"]
 
 
-def view(
-    stage: LitMesh, camera: Camera, world_from_camera: Float[np.ndarray, "4 4"], rng: np.random.Generator
+def render_view(
+    lit: LitMesh, camera: Camera, world_from_camera: Float[np.ndarray, "4 4"], rng: np.random.Generator
 ) -> RenderedView:
-    """Look at the stage from a pose (OpenCV axes)."""
+    """Look at a lit mesh from a pose (OpenCV axes)."""
     pixels = camera.pixel_grid().reshape(-1, 2)
     origin = world_from_camera[:3, 3].astype(np.float32)
     angle = 1 / camera.fx
     directions, length = rays(camera, world_from_camera, pixels)
     origins = np.ascontiguousarray(np.broadcast_to(origin, directions.shape))
-    samples = stage.look(origins, directions, angle, rng)
+    samples = lit.look(origins, directions, angle, rng)
     shape = (camera.height, camera.width)
-    depth, semantic, instance = _labels(stage, samples, length)
-    openness = _openness(stage, samples, origins, directions, rng)
+    depth, semantic, instance = _labels(lit, samples, length)
+    openness = _openness(lit, samples, origins, directions, rng)
     smooth = _smoothed(np.concatenate([openness[:, None], samples.gloss], axis=1), samples, shape)
     open_share = 0.3 + 0.7 * smooth[:, 0]
     radiance = samples.radiance - samples.ambient * (1 - open_share)[:, None] + smooth[:, 1:] - samples.gloss
@@ -48,7 +48,7 @@ def view(
     if len(edge):
         again = np.concatenate([pixels[edge] + offset for offset in EDGE_OFFSETS])
         ways, _ = rays(camera, world_from_camera, again)
-        more = stage.look(np.ascontiguousarray(np.broadcast_to(origin, ways.shape)), ways, angle, rng)
+        more = lit.look(np.ascontiguousarray(np.broadcast_to(origin, ways.shape)), ways, angle, rng)
         shade = np.tile(1 - open_share[edge], len(EDGE_OFFSETS))[:, None]
         # A very bright sample must not outshine the rest of its pixel, or edges of windows stay jagged.
         extra = np.minimum(more.radiance - more.ambient * shade, 8.0).reshape(len(EDGE_OFFSETS), -1, 3)
@@ -71,14 +71,14 @@ def rays(
 
 
 def _labels(
-    stage: LitMesh, samples: Samples, length: Float32[np.ndarray, " n"]
+    lit: LitMesh, samples: Samples, length: Float32[np.ndarray, " n"]
 ) -> tuple[Float32[np.ndarray, " n"], Int32[np.ndarray, " n"], Int32[np.ndarray, " n"]]:
     face = samples.hits.face
     hit = face >= 0
     depth = np.where(hit, samples.hits.distance / length, np.float32(0))
-    semantic = np.where(hit, stage.mesh.semantic[face], np.int32(0))
-    instance = np.where(hit, stage.mesh.instance[face], np.int32(0))
-    windows = stage.lights.windows
+    semantic = np.where(hit, lit.mesh.semantic[face], np.int32(0))
+    instance = np.where(hit, lit.mesh.instance[face], np.int32(0))
+    windows = lit.lights.windows
     if windows:
         glass = samples.window
         semantic = np.where(glass >= 0, np.array([w.semantic for w in windows], np.int32)[glass], semantic)
@@ -87,7 +87,7 @@ def _labels(
 
 
 def _openness(
-    stage: LitMesh,
+    lit: LitMesh,
     samples: Samples,
     origins: Float32[np.ndarray, "n 3"],
     directions: Float32[np.ndarray, "n 3"],
@@ -107,7 +107,7 @@ def _openness(
         x0, y0 = radius * np.cos(2.399963 * k), radius * np.sin(2.399963 * k)
         x, y = (x0 * cosine - y0 * sine)[:, None], (x0 * sine + y0 * cosine)[:, None]
         ways = x * a + y * b + np.float32(np.sqrt(1 - radius**2)) * normal
-        count += ~stage.tracer.blocked(point, ways, np.full(len(met), share, np.float32))
+        count += ~lit.tracer.blocked(point, ways, np.full(len(met), share, np.float32))
     openness = np.ones(len(origins), np.float32)
     openness[met] = count / len(OCCLUSION_REACHES)
     return openness

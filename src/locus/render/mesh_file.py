@@ -1,16 +1,15 @@
 """Reading a user's mesh: GLB, glTF, OBJ or PLY, with textures, vertex colours or plain colours."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
-import trimesh
-from trimesh.visual import ColorVisuals, TextureVisuals
 
 from locus.errors import LocusError
 from locus.render.materials import Material
 from locus.render.surfaces import Surface
+from locus.scenes.rays import mesh_library
 
 LARGEST_TEXTURE = 2048
 WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
@@ -18,6 +17,7 @@ WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
 
 def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Surface]:
     """All surfaces of a mesh file as parts, turned so that z is up."""
+    trimesh = mesh_library("reading a mesh")
     if not file.is_file():
         raise LocusError(f"{file} does not exist or is not a file")
     try:
@@ -35,18 +35,19 @@ def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Su
     return parts
 
 
-def _part(mesh: trimesh.Trimesh) -> Surface:
-    visual = mesh.visual
+def _part(mesh: Any) -> Surface:
+    """A `trimesh.Trimesh` as one surface."""
+    trimesh, visual = mesh_library("reading a mesh"), mesh.visual
     uvs = np.zeros((len(mesh.vertices), 2), np.float32)
     tint, material = None, WHITE
-    if isinstance(visual, TextureVisuals):
-        material, colour = _material(visual)
+    if visual.kind == "texture":
+        material, colour = _material(visual.material)
         if visual.uv is not None and len(visual.uv) == len(mesh.vertices):
             uvs = np.asarray(visual.uv, np.float32)
         tint = np.tile(colour, (len(mesh.vertices), 1))
-    elif isinstance(visual, ColorVisuals) and visual.kind == "vertex":
+    elif visual.kind == "vertex":
         tint = _linear(np.asarray(visual.vertex_colors)[:, :3])
-    elif isinstance(visual, ColorVisuals) and visual.kind == "face":
+    elif visual.kind == "face":
         # A colour per face needs corners of its own.
         colours = np.repeat(np.asarray(visual.face_colors)[:, :3], 3, axis=0)
         mesh = trimesh.Trimesh(
@@ -63,9 +64,9 @@ def _linear(colours: np.ndarray) -> np.ndarray:
     return (colours.astype(np.float32) / 255) ** np.float32(2.2)
 
 
-def _material(visual: TextureVisuals) -> tuple[Material, np.ndarray]:
+def _material(source: Any) -> tuple[Material, np.ndarray]:
     """The texture, and the linear colour that multiplies it."""
-    source = visual.material
+
     image = getattr(source, "baseColorTexture", None) or getattr(source, "image", None)
     factor = getattr(source, "baseColorFactor", None)
     if factor is None and image is None:

@@ -1,4 +1,4 @@
-"""A shoot: a stage, a camera and its poses; taking the pictures, lazily or ahead on two threads."""
+"""A shoot: a lit mesh, a camera and its poses; taking the pictures, lazily or ahead on two threads."""
 
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
-from jaxtyping import Float, Float32, Int32, UInt8
+from jaxtyping import Bool, Float, Float32, Int32, UInt8
 
 from locus.geometry import Camera
-from locus.render.camera_view import view
+from locus.render.camera_view import render_view
+from locus.render.cameras import Eyes, Ground, panorama, walk
 from locus.render.lit_mesh import LitMesh
 from locus.render.sensor import photograph, structured_light
+from locus.render.settings import CameraSettings
 from locus.scenes.scene import Convention, Frame, LabelClass, Scene
 from locus.scenes.source import Source
 
@@ -36,22 +38,22 @@ class Shoot:
 
     def __init__(
         self,
-        stage: LitMesh,
+        lit: LitMesh,
         camera: Camera,
         poses: Sequence[Float[np.ndarray, "4 4"]],
         seed: int,
         labelled: bool,
-        depth_noise: bool = False,
+        depth_noise: bool,
     ) -> None:
         self.camera, self.poses, self.labelled = camera, poses, labelled
-        self._stage, self._seed, self._depth_noise = stage, seed, depth_noise
+        self._lit, self._seed, self._depth_noise = lit, seed, depth_noise
         self._recent: OrderedDict[int, Shot] = OrderedDict()
         self._lock = Lock()
 
     def take(self, number: int) -> Shot:
         """Render one picture."""
         rng = np.random.default_rng([self._seed, 7, number])
-        seen = view(self._stage, self.camera, self.poses[number], rng)
+        seen = render_view(self._lit, self.camera, self.poses[number], rng)
         image = photograph(seen.radiance, rng)
         depth = structured_light(seen.depth, rng) if self._depth_noise else seen.depth
         return Shot(image, depth, seen.semantic, seen.instance)
@@ -84,6 +86,28 @@ class Shoot:
             finally:
                 # Interrupted: what has not begun is not begun.
                 pool.shutdown(wait=True, cancel_futures=True)
+
+
+def plan_shoot(
+    lit: LitMesh,
+    things: Bool[np.ndarray, " classes"],
+    ground: Ground,
+    order: Sequence[int],
+    settings: CameraSettings,
+    degrees: float,
+    rng: np.random.Generator,
+    seed: int,
+    labelled: bool,
+) -> Shoot:
+    """Cameras, `degrees` wide, on free ground; `things` says of each class whether it is a thing, worth looking at,
+    and `order` which areas of the ground are visited first."""
+    width, height = settings.size
+    focal = float(width / 2 / np.tan(np.radians(degrees) / 2))
+    camera = Camera(width, height, focal, focal, width / 2, height / 2)
+    eyes = Eyes(lit.tracer, lit.mesh, things, camera)
+    stand = panorama if settings.path == "panorama" else walk
+    poses = stand(ground, eyes, order, settings.frames, rng)
+    return Shoot(lit, camera, poses, seed, labelled, settings.depth_noise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,7 +64,7 @@ def books(rng: np.random.Generator, style: Style) -> Item:
         middle, scale = (high + low) / 2, thick / (high - low)[0]
         turn = rng.normal(0, 0.15)
         lay = np.array([[0, 0, 1, 0], [0, 1, 0, 0], [-scale, 0, 0, 0], [0, 0, 0, 1.0]])
-        parts.append(flat.moved(pose(0, 0, z + thick / 2, turn) @ lay @ shift(*-middle)))
+        parts.append(flat.moved(pose(0, 0, z + thick / 2, turn) @ lay @ shift(*(-middle).tolist())))
         z += thick + 0.0005
     return Item("book", parts).centred()
 

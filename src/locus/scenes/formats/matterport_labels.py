@@ -85,7 +85,7 @@ class LabelledMesh:
     """The segmented mesh of a house, ready for rays."""
 
     def __init__(self, house_file: Path) -> None:
-        trimesh = mesh_library("labels of Matterport3D")
+        trimesh = mesh_library("reading the labels of Matterport3D")
         house = read_house(house_file)
         own = house_file.with_suffix(".ply")
         meshes, objects = [], []

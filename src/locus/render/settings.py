@@ -1,0 +1,36 @@
+"""What `locus render` and `locus houses` let you choose. Needs nothing else, so that the command line can name it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from locus.errors import LocusError
+
+
+@dataclass(frozen=True)
+class CameraSettings:
+    """Which pictures are taken."""
+
+    frames: int | None = None
+    """How many frames. By default as many as show every room, or part of the floor, from several points."""
+    size: tuple[int, int] = (320, 256)
+    """Width and height of the images."""
+    path: Literal["panorama", "walk"] = "panorama"
+    """Six headings from standing points (panorama), or a smooth walk through the doors."""
+    depth_noise: bool = False
+    """Give depth the errors and holes of a structured-light sensor."""
+
+    def __post_init__(self) -> None:
+        if self.frames is not None and self.frames < 1:
+            raise LocusError(f"a scene needs at least one frame, not {self.frames}")
+
+
+@dataclass(frozen=True)
+class MeshSettings(CameraSettings):
+    """How a mesh is read, and which pictures are taken of it."""
+
+    up: Literal["y", "z"] | None = None
+    """The mesh's vertical axis. By default y for GLB and glTF, z for OBJ and PLY."""
+    scale: float = 1.0
+    """Metres per unit of the mesh."""
+    seed: int = 0
+    """Another seed gives other cameras."""
