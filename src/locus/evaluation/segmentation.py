@@ -50,7 +50,7 @@ class PatchAnswer:
     predicted: Int[ndarray, "frames rows columns"]
     """Ids of the truth's classes, 0 for none of them."""
     known: Sequence[int]
-    """Ids that the probe was fitted to."""
+    """Ids that the probe was fitted to, in rising order."""
     scores: Float[ndarray, "frames rows columns k"] | None
     """Log-odds of the known ids, in their order; None for systems that give masks."""
 
@@ -123,7 +123,7 @@ class Segmentation(Benchmark):
             probe = fit_probe(truth.labelled(features, fitted), l2=self.l2, objects=True)
         logits = probe.logits(self._features(method, patches, truth, classes))
         numbers = same_names(probe.classes, truth.classes)  # from the probe's ids to the truth's, 0 for none
-        known = np.flatnonzero(numbers[1:])
+        known = np.array([column for column in numbers[1:].argsort() if numbers[1 + column]], np.int64)
         scores = log_odds(logits)[..., torch.from_numpy(known)].numpy()
         return PatchAnswer(numbers[1 + logits.argmax(dim=-1).numpy()], numbers[1 + known].tolist(), scores)
 
