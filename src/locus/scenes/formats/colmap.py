@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.lens import Lens
+from locus.scenes.formats.lens import Lens
 from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside, read_depth, read_image
 from locus.scenes.scene import Convention, FileSource, Scene
 
@@ -43,7 +43,7 @@ def detect(path: Path) -> bool:
     return model_folder(path) is not None
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     try:
         import pycolmap
     except ImportError:

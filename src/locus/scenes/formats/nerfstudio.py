@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.lens import Lens
+from locus.scenes.formats.lens import Lens
 from locus.scenes.reading import frame_name, names_file, path_inside, read_depth, read_image, read_json, read_labels
 from locus.scenes.scene import Convention, FileSource, LabelClass, Scene
 
@@ -29,7 +29,7 @@ def detect(path: Path) -> bool:
     return (path / FILE).is_file()
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     file = path / FILE
     content = read_json(file)
     if not isinstance(content, dict) or not isinstance(content.get("frames"), list):

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from locus.errors import SceneError
 from locus.geometry import Camera
 from locus.scenes.formats.intrinsics import camera_from_opencv
-from locus.scenes.lens import Lens
+from locus.scenes.formats.lens import Lens
 from locus.scenes.reading import frame_name, names_file, path_inside, read_depth, read_image, read_numbers
 from locus.scenes.scene import Convention, FileSource, Scene
 
@@ -36,7 +36,7 @@ def detect(path: Path) -> bool:
     return all((path / name).is_file() for name in LISTS)
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     skipped: dict[str, str] = {}
     rgb_times, rgb_files = read_list(path / "rgb.txt", 1, skipped)
     depth_times, depth_files = read_list(path / "depth.txt", 1, skipped)
