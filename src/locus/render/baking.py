@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from scipy.sparse import csr_matrix, diags
 
+from locus.render.arrays import Numbers, Scalars, Vectors
 from locus.render.lights import Lights, Window, basis, disc
 from locus.render.surfaces import Mesh
 from locus.scenes.rays import Tracer
@@ -124,7 +125,7 @@ def _smoothing(mesh: Mesh) -> csr_matrix:
 
 def _gather(
     points: _Points, tracer: Tracer, lights: Lights, rng: np.random.Generator
-) -> tuple[Int32[np.ndarray, "n k"], Float32[np.ndarray, "n 3"]]:
+) -> tuple[Int32[np.ndarray, "n k"], Vectors]:
     """Faces met by cosine-distributed rays, and the light of the sky that other rooms' windows let through."""
     count = len(points.position)
     local = disc(GATHER_RAYS, rng.uniform(0, 2 * np.pi, count))
@@ -147,10 +148,7 @@ def _gather(
 
 
 def _other_window(
-    origins: Float32[np.ndarray, "n 3"],
-    directions: Float32[np.ndarray, "n 3"],
-    windows: list[Window],
-    room: Int32[np.ndarray, " n"],
+    origins: Vectors, directions: Vectors, windows: list[Window], room: Numbers
 ) -> Bool[np.ndarray, " n"]:
     """Whether a ray leaves by a window of another room (those of its own are sampled by themselves). One that leaves
     by no window at all has slipped through a crack; without windows the scene lies in the open."""
@@ -161,9 +159,7 @@ def _other_window(
     return (through >= 0) & (rooms[through] != room)
 
 
-def window_met(
-    origins: Float32[np.ndarray, "n 3"], directions: Float32[np.ndarray, "n 3"], windows: list[Window]
-) -> Int32[np.ndarray, " n"]:
+def window_met(origins: Vectors, directions: Vectors, windows: list[Window]) -> Numbers:
     """The window through which each ray passes outwards, -1 for none."""
     met = np.full(len(origins), -1, np.int32)
     for index, window in enumerate(windows):
@@ -178,9 +174,7 @@ def window_met(
     return met
 
 
-def _from_windows(
-    points: _Points, tracer: Tracer, lights: Lights, rng: np.random.Generator
-) -> Float32[np.ndarray, "n 3"]:
+def _from_windows(points: _Points, tracer: Tracer, lights: Lights, rng: np.random.Generator) -> Vectors:
     """Light of the sky through the windows of the point's own room."""
     total = np.zeros_like(points.position)
     columns = 2 if WINDOW_RAYS % 2 == 0 else 1
@@ -214,9 +208,7 @@ def _from_windows(
     return total
 
 
-def _from_lamps(
-    points: _Points, tracer: Tracer, lights: Lights, rng: np.random.Generator
-) -> Float32[np.ndarray, "n 3"]:
+def _from_lamps(points: _Points, tracer: Tracer, lights: Lights, rng: np.random.Generator) -> Vectors:
     total = np.zeros_like(points.position)
     for lamp in lights.lamps:
         offset = np.array(lamp.position, np.float32) - points.position
@@ -240,7 +232,7 @@ def _from_lamps(
     return total
 
 
-def _from_sun(points: _Points, tracer: Tracer, lights: Lights) -> Float32[np.ndarray, " n"]:
+def _from_sun(points: _Points, tracer: Tracer, lights: Lights) -> Scalars:
     sun = lights.outside.sun
     cosine = points.normal @ sun
     cosine = np.where(points.thin, np.abs(cosine) / 2, np.maximum(cosine, 0)).astype(np.float32)
@@ -249,9 +241,7 @@ def _from_sun(points: _Points, tracer: Tracer, lights: Lights) -> Float32[np.nda
     return cosine * sun_share(points.position, cosine, tracer, lights)
 
 
-def sun_share(
-    positions: Float32[np.ndarray, "n 3"], cosine: Float32[np.ndarray, " n"], tracer: Tracer, lights: Lights
-) -> Float32[np.ndarray, " n"]:
+def sun_share(positions: Vectors, cosine: Scalars, tracer: Tracer, lights: Lights) -> Scalars:
     """The share of the sun's disc seen from each position with a positive cosine. The same points of the disc for
     every position: a penumbra in a few steps looks better than a noisy one."""
     share = np.zeros(len(positions), np.float32)

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Int32
 
 from locus.geometry import Camera
+from locus.render.arrays import Numbers, Scalars, Vectors
 from locus.render.baking import LIFT
 from locus.render.lights import basis
 from locus.render.lit_mesh import LitMesh, Samples
@@ -60,7 +61,7 @@ def render_view(
 
 def rays(
     camera: Camera, world_from_camera: Float[np.ndarray, "4 4"], pixels: Float[np.ndarray, "n 2"]
-) -> tuple[Float32[np.ndarray, "n 3"], Float32[np.ndarray, " n"]]:
+) -> tuple[Vectors, Scalars]:
     """Unit directions in the world, and the length that a direction with z = 1 has before it is made a unit."""
     x = ((pixels[:, 0] - camera.cx) / camera.fx).astype(np.float32)
     y = ((pixels[:, 1] - camera.cy) / camera.fy).astype(np.float32)
@@ -70,9 +71,7 @@ def rays(
     return np.stack(columns, axis=1) / length[:, None], length
 
 
-def _labels(
-    lit: LitMesh, samples: Samples, length: Float32[np.ndarray, " n"]
-) -> tuple[Float32[np.ndarray, " n"], Int32[np.ndarray, " n"], Int32[np.ndarray, " n"]]:
+def _labels(lit: LitMesh, samples: Samples, length: Scalars) -> tuple[Scalars, Numbers, Numbers]:
     face = samples.hits.face
     hit = face >= 0
     depth = np.where(hit, samples.hits.distance / length, np.float32(0))
@@ -87,12 +86,8 @@ def _labels(
 
 
 def _openness(
-    lit: LitMesh,
-    samples: Samples,
-    origins: Float32[np.ndarray, "n 3"],
-    directions: Float32[np.ndarray, "n 3"],
-    rng: np.random.Generator,
-) -> Float32[np.ndarray, " n"]:
+    lit: LitMesh, samples: Samples, origins: Vectors, directions: Vectors, rng: np.random.Generator
+) -> Scalars:
     """How open the close surroundings of each point are, from 0 to 1, by a few rays: the contact shadows that the
     light baked at vertices is too coarse for."""
     met = np.flatnonzero(samples.hits.face >= 0)
@@ -138,9 +133,7 @@ def _smoothed(
     return (total / weight[..., None]).reshape(values.shape)
 
 
-def _edges(
-    samples: Samples, depth: Float32[np.ndarray, " n"], instance: Int32[np.ndarray, " n"], shape: tuple[int, int]
-) -> Bool[np.ndarray, " n"]:
+def _edges(samples: Samples, depth: Scalars, instance: Numbers, shape: tuple[int, int]) -> Bool[np.ndarray, " n"]:
     """Pixels next to another thing, another depth or a crease."""
     label = instance.reshape(shape)
     # On a plane the inverse depth is linear in the image, so that its second difference is zero.

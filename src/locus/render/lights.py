@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float, Float32
 
+from locus.render.arrays import Vectors
+
 
 @dataclass(frozen=True)
 class Window:
@@ -49,7 +51,7 @@ class Outside:
     sun_radius: float = 0.02
     """Radius of the sun's disc, in radians; the real one's 0.005 is widened a little by haze."""
 
-    def radiance(self, directions: Float32[np.ndarray, "n 3"]) -> Float32[np.ndarray, "n 3"]:
+    def radiance(self, directions: Vectors) -> Vectors:
         """What is seen in each (unit) direction."""
         height, width = self.panorama.shape[:2]
         row = np.arccos(np.clip(directions[:, 2], -1, 1)) / np.pi * height - 0.5
@@ -81,7 +83,7 @@ def disc(count: int, turn: Float[np.ndarray, " n"]) -> Float32[np.ndarray, "n k 
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1).astype(np.float32)
 
 
-def basis(normals: Float32[np.ndarray, "n 3"]) -> tuple[Float32[np.ndarray, "n 3"], Float32[np.ndarray, "n 3"]]:
+def basis(normals: Vectors) -> tuple[Vectors, Vectors]:
     """Two unit vectors that complete each unit normal to a right-handed frame (Duff et al. 2017)."""
     x, y, z = normals.T
     sign = np.where(z >= 0, np.float32(1), np.float32(-1))

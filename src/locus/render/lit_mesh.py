@@ -1,11 +1,12 @@
-"""A scene ready to be seen: its mesh, textures, light and rays; and the colour that comes back along any ray."""
+"""A mesh ready to be seen: its triangles, textures, light and rays; and the colour that comes back along any ray."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Float32
 
+from locus.render.arrays import Numbers, Scalars, Vectors
 from locus.render.baking import LIFT, Baked, sun_share, window_met
 from locus.render.lights import Lights, basis
 from locus.render.materials import TextureStore
@@ -20,20 +21,37 @@ MIRRORS_BELOW = 0.5
 class Samples:
     """What came back along rays."""
 
-    radiance: Float32[np.ndarray, "n 3"]
-    ambient: Float32[np.ndarray, "n 3"]
+    radiance: Vectors
+    ambient: Vectors
     """The part of the radiance that short-range occlusion darkens."""
-    gloss: Float32[np.ndarray, "n 3"]
+    gloss: Vectors
     """The part of the radiance that a rough surface mirrors, by one ray each and therefore noisy."""
     hits: Hits
-    normal: Float32[np.ndarray, "n 3"]
+    normal: Vectors
     """Facing the viewer."""
-    window: Int32[np.ndarray, " n"]
+    window: Numbers
     """The window through which a ray left, -1 for none."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Spots:
+    """Where rays meet the mesh."""
+
+    face: Numbers
+    point: Vectors
+    way: Vectors
+    """Of the ray."""
+    facing: Vectors
+    """The smooth normal, turned to the viewer."""
+    flat: Vectors
+    """The face's own normal, turned to the viewer."""
+    albedo: Vectors
+    light: Vectors
+    """From everywhere but the sun."""
+
+
 class LitMesh:
-    """A lit scene. Reading it is safe from several threads."""
+    """A mesh with its light. Reading it is safe from several threads."""
 
     def __init__(
         self, mesh: Mesh, lights: Lights, light: Callable[[Tracer, Float32[np.ndarray, "f 3"]], Baked]
@@ -62,13 +80,7 @@ class LitMesh:
         ).astype(np.float32)
         self._near_sun = baked.near_sun[mesh.faces].any(axis=1)
 
-    def look(
-        self,
-        origins: Float32[np.ndarray, "n 3"],
-        directions: Float32[np.ndarray, "n 3"],
-        pixel_angle: float,
-        rng: np.random.Generator,
-    ) -> Samples:
+    def look(self, origins: Vectors, directions: Vectors, pixel_angle: float, rng: np.random.Generator) -> Samples:
         """What comes back along primary rays with unit directions: sharp sun, mirrored surroundings and all."""
         hits = self.tracer.nearest(origins, directions)
         met = np.flatnonzero(hits.face >= 0)
@@ -86,21 +98,19 @@ class LitMesh:
         facing, flat = self._facing(face, values, way)
         normal[met] = facing
         point = origins[met] + hits.distance[met, None] * way + LIFT / 2 * flat
+        spots = _Spots(face, point, way, facing, flat, albedo, values[:, 8:11])
         matt = albedo * (1 - self._metal[face])[:, None]
-        light = values[:, 8:11]
-        ambient[met] = matt * light
-        direct = matt * self._sunlight(point, facing, flat, face)[:, None] * self.lights.outside.sunlight
+        ambient[met] = matt * spots.light
+        direct = matt * self._sunlight(spots)[:, None] * self.lights.outside.sunlight
         direct += albedo * self._emission[face, None]
-        mirrored = self._mirrored(point, way, facing, flat, face, albedo, light, pixel_angle, rng)
+        mirrored = self._mirrored(spots, pixel_angle, rng)
         gloss = np.zeros_like(radiance)
         gloss[met] = mirrored * (self._roughness[face] > 0.1)[:, None]
         radiance[met] = direct + mirrored
         radiance += ambient
         return Samples(radiance, ambient, gloss, hits, normal, window)
 
-    def _interpolate(
-        self, face: Int32[np.ndarray, " n"], u: Float32[np.ndarray, " n"], v: Float32[np.ndarray, " n"]
-    ) -> Float32[np.ndarray, "n 12"]:
+    def _interpolate(self, face: Numbers, u: Scalars, v: Scalars) -> Float32[np.ndarray, "n 12"]:
         """Normal (3), texture coordinates (2), tint (3), ambient light (3) and sun (1) at points of faces."""
         corners = self.mesh.faces[face]
         values = self._vertex[corners[:, 0]] * (1 - u - v)[:, None]
@@ -109,13 +119,8 @@ class LitMesh:
         return values
 
     def _albedo(
-        self,
-        face: Int32[np.ndarray, " n"],
-        values: Float32[np.ndarray, "n 12"],
-        distance: Float32[np.ndarray, " n"],
-        way: Float32[np.ndarray, "n 3"],
-        pixel_angle: float,
-    ) -> Float32[np.ndarray, "n 3"]:
+        self, face: Numbers, values: Float32[np.ndarray, "n 12"], distance: Scalars, way: Vectors, pixel_angle: float
+    ) -> Vectors:
         cosine = np.abs((self._flat_normal[face] * way).sum(axis=1))
         # Between the sharp and the safe choice for a pixel that is longer than wide on a slanted surface.
         footprint = distance * np.float32(pixel_angle) / np.sqrt(np.maximum(cosine, 0.05))
@@ -123,9 +128,7 @@ class LitMesh:
         uv = values[:, 3:5] / self._tile[face, None]
         return self.textures.sample(self._texture[face], uv, level.astype(np.float32)) * values[:, 5:8]
 
-    def _facing(
-        self, face: Int32[np.ndarray, " n"], values: Float32[np.ndarray, "n 12"], way: Float32[np.ndarray, "n 3"]
-    ) -> tuple[Float32[np.ndarray, "n 3"], Float32[np.ndarray, "n 3"]]:
+    def _facing(self, face: Numbers, values: Float32[np.ndarray, "n 12"], way: Vectors) -> tuple[Vectors, Vectors]:
         """The smooth and the flat normal, both turned to the viewer."""
         flat = self._flat_normal[face]
         flat = flat * np.where((flat * way).sum(axis=1) > 0, np.float32(-1), np.float32(1))[:, None]
@@ -133,37 +136,21 @@ class LitMesh:
         smooth = smooth * np.where((smooth * flat).sum(axis=1) < 0, np.float32(-1), np.float32(1))[:, None]
         return smooth, flat
 
-    def _sunlight(
-        self,
-        point: Float32[np.ndarray, "n 3"],
-        facing: Float32[np.ndarray, "n 3"],
-        flat: Float32[np.ndarray, "n 3"],
-        face: Int32[np.ndarray, " n"],
-    ) -> Float32[np.ndarray, " n"]:
+    def _sunlight(self, spots: "_Spots") -> Scalars:
         sun = self.lights.outside.sun
         if not self.lights.outside.sunlight.any():
-            return np.zeros(len(point), np.float32)
-        cosine = np.maximum(facing @ sun, 0) * ((flat @ sun > 0) & self._near_sun[face])
-        return cosine * sun_share(point, cosine, self.tracer, self.lights)
+            return np.zeros(len(spots.point), np.float32)
+        cosine = np.maximum(spots.facing @ sun, 0) * ((spots.flat @ sun > 0) & self._near_sun[spots.face])
+        return cosine * sun_share(spots.point, cosine, self.tracer, self.lights)
 
-    def _mirrored(
-        self,
-        point: Float32[np.ndarray, "n 3"],
-        way: Float32[np.ndarray, "n 3"],
-        facing: Float32[np.ndarray, "n 3"],
-        flat: Float32[np.ndarray, "n 3"],
-        face: Int32[np.ndarray, " n"],
-        albedo: Float32[np.ndarray, "n 3"],
-        light: Float32[np.ndarray, "n 3"],
-        pixel_angle: float,
-        rng: np.random.Generator,
-    ) -> Float32[np.ndarray, "n 3"]:
+    def _mirrored(self, spots: "_Spots", pixel_angle: float, rng: np.random.Generator) -> Vectors:
         """Light mirrored by glossy surfaces, by one ray each, spread by their roughness (Schlick's reflectance)."""
-        mirrored = np.zeros_like(point)
-        chosen = np.flatnonzero(self._roughness[face] < MIRRORS_BELOW)
+        mirrored = np.zeros_like(spots.point)
+        chosen = np.flatnonzero(self._roughness[spots.face] < MIRRORS_BELOW)
         if not len(chosen):
             return mirrored
-        face, albedo, normal, way, flat = face[chosen], albedo[chosen], facing[chosen], way[chosen], flat[chosen]
+        face, albedo = spots.face[chosen], spots.albedo[chosen]
+        normal, way, flat = spots.facing[chosen], spots.way[chosen], spots.flat[chosen]
         roughness = self._roughness[face]
         cosine = np.clip(-(normal * way).sum(axis=1), 0, 1)
         out = way + 2 * cosine[:, None] * normal
@@ -178,15 +165,13 @@ class LitMesh:
         base = 0.04 * (1 - metal) + albedo * metal
         fresnel = base + (1 - base) * ((1 - cosine) ** 5 * (1 - roughness) ** 2)[:, None]
         strength = fresnel * np.where(metal > 0, 1.0, (1 - roughness[:, None] / MIRRORS_BELOW))
-        seen = np.minimum(self._glance(point[chosen], out, pixel_angle), 3.0)
+        seen = np.minimum(self._glance(spots.point[chosen], out, pixel_angle), 3.0)
         # One ray cannot stand for the wide cone of brushed metal; the light around fills the rest.
         blurred = metal * np.minimum(2.5 * roughness[:, None], 0.8)
-        mirrored[chosen] = strength * (seen * (1 - blurred) + light[chosen] * blurred)
+        mirrored[chosen] = strength * (seen * (1 - blurred) + spots.light[chosen] * blurred)
         return mirrored
 
-    def _glance(
-        self, origins: Float32[np.ndarray, "n 3"], directions: Float32[np.ndarray, "n 3"], pixel_angle: float
-    ) -> Float32[np.ndarray, "n 3"]:
+    def _glance(self, origins: Vectors, directions: Vectors, pixel_angle: float) -> Vectors:
         """What a mirrored ray sees, by baked light alone."""
         hits = self.tracer.nearest(origins, directions)
         radiance = np.zeros_like(origins)

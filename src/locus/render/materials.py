@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from jaxtyping import Float32, Int32, UInt8
+from jaxtyping import Float32, UInt8
+
+from locus.render.arrays import Numbers, Scalars, Vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +60,7 @@ class TextureStore:
                     linear = cv2.resize(linear, (half, half), interpolation=cv2.INTER_AREA).reshape(half, half, 3)
         self._texels = np.concatenate(levels).view(np.uint32)[:, 0]
 
-    def sample(
-        self, texture: Int32[np.ndarray, " n"], uv: Float32[np.ndarray, "n 2"], level: Float32[np.ndarray, " n"]
-    ) -> Float32[np.ndarray, "n 3"]:
+    def sample(self, texture: Numbers, uv: Float32[np.ndarray, "n 2"], level: Scalars) -> Vectors:
         """Linear colour at coordinates that repeat every 1, blended between two mip levels."""
         exponent = self.log_size[texture]
         level = np.clip(level, 0, exponent.astype(np.float32))
@@ -70,13 +70,7 @@ class TextureStore:
         coarse = self._bilinear(texture, uv, np.minimum(lower + 1, exponent), exponent)
         return fine + share * (coarse - fine)
 
-    def _bilinear(
-        self,
-        texture: Int32[np.ndarray, " n"],
-        uv: Float32[np.ndarray, "n 2"],
-        level: Int32[np.ndarray, " n"],
-        exponent: Int32[np.ndarray, " n"],
-    ) -> Float32[np.ndarray, "n 3"]:
+    def _bilinear(self, texture: Numbers, uv: Float32[np.ndarray, "n 2"], level: Numbers, exponent: Numbers) -> Vectors:
         side_exponent = exponent - level
         side = np.left_shift(np.int32(1), side_exponent)
         first = self.first_texel[texture, level]

@@ -35,15 +35,20 @@ class Surface:
 
 def merged(parts: Sequence[Surface]) -> Surface:
     """Parts of one material as one."""
+    return Surface(material=parts[0].material, **_stacked(parts))
+
+
+def _stacked(parts: Sequence[Surface]) -> dict[str, np.ndarray]:
+    """The arrays of many parts as those of one."""
     starts = np.cumsum([0] + [len(part.vertices) for part in parts[:-1]])
-    return Surface(
-        np.concatenate([part.vertices for part in parts]),
-        np.concatenate([part.normals for part in parts]),
-        np.concatenate([part.uvs for part in parts]),
-        np.concatenate([part.faces + np.int32(start) for part, start in zip(parts, starts, strict=True)]),
-        parts[0].material,
-        np.concatenate([part.tints() for part in parts]),
-    )
+    faces = [part.faces + np.int32(start) for part, start in zip(parts, starts, strict=True)]
+    return {
+        "vertices": np.concatenate([part.vertices for part in parts]),
+        "normals": np.concatenate([part.normals for part in parts]),
+        "uvs": np.concatenate([part.uvs for part in parts]),
+        "tint": np.concatenate([part.tints() for part in parts]),
+        "faces": np.concatenate(faces),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +84,13 @@ def join(things: Sequence[Thing]) -> Mesh:
         if id(part.material) not in number:
             number[id(part.material)] = len(materials)
             materials.append(part.material)
-    starts = np.cumsum([0] + [len(part.vertices) for _, part in parts])
     counts = [len(part.faces) for _, part in parts]
 
     def per_face(values: list[int]) -> Int32[np.ndarray, " f"]:
         return np.repeat(np.array(values, np.int32), counts)
 
     return Mesh(
-        vertices=np.concatenate([part.vertices for _, part in parts]),
-        normals=np.concatenate([part.normals for _, part in parts]),
-        uvs=np.concatenate([part.uvs for _, part in parts]),
-        tint=np.concatenate([part.tints() for _, part in parts]),
-        faces=np.concatenate([part.faces + np.int32(start) for (_, part), start in zip(parts, starts, strict=False)]),
+        **_stacked([part for _, part in parts]),
         material=per_face([number[id(part.material)] for _, part in parts]),
         semantic=per_face([thing.semantic for thing, _ in parts]),
         instance=per_face([thing.instance for thing, _ in parts]),

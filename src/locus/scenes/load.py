@@ -1,6 +1,7 @@
 """`load_scene`: from a path to a Scene, whatever the format."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -56,7 +57,7 @@ def _checked(format: str | None, path: Path) -> str:
     raise SceneError(f"{path} looks like none of the known formats ({known}); docs/data.md shows each one's files")
 
 
-def _distinct(sources: "list[Source] | tuple[Source, ...]", skipped: dict[str, str]) -> tuple[list[Source], dict]:
+def _distinct(sources: Sequence[Source], skipped: dict[str, str]) -> tuple[list[Source], dict]:
     """Frames are known by name (caches, maps, results), so a name used again is left out and counted."""
     kept: dict[str, Source] = {}
     for source in sources:

@@ -1,18 +1,27 @@
-"""One small file per format. A reader has two functions:
+"""One small file per format, each a `Reader`. docs/extend.md shows how to add one."""
 
-    detect(path) -> bool                  from file names alone, quickly
-    read(path, allow_outside) -> Scene    opens no image; raises SceneError where the files make no sense
-
-docs/extend.md shows how to add one.
-"""
-
-from types import ModuleType
+from pathlib import Path
+from typing import Protocol
 
 from locus.scenes.formats import colmap, matterport, nerfstudio, replica, scannet, sevenscenes, taskonomy, tum
+from locus.scenes.scene import Scene
+
+
+class Reader(Protocol):
+    """What the module of a format has."""
+
+    def detect(self, path: Path) -> bool:
+        """Whether a folder looks like this format, quickly and from file names alone."""
+        ...
+
+    def read(self, path: Path, allow_outside: bool) -> Scene:
+        """The scene in a folder. Opens no image; raises SceneError where the files make no sense."""
+        ...
+
 
 # In the order they are tried: a format that names its own files before one that is known by its folders. The native
 # format comes first, so that a folder with a transforms.json beside other files is read as the one we write ourselves.
-READERS: dict[str, ModuleType] = {
+READERS: dict[str, Reader] = {
     "nerfstudio": nerfstudio,
     "tum": tum,
     "7scenes": sevenscenes,

@@ -44,7 +44,7 @@ def detect(path: Path) -> bool:
     return model_folder(path) is not None
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     try:
         import pycolmap
     except ImportError:

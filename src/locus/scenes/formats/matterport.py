@@ -38,7 +38,7 @@ def detect(path: Path) -> bool:
     return any(True for _ in folder(path, PARAMETERS).glob("*.conf"))
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     files = sorted(folder(path, PARAMETERS).glob("*.conf"))
     if len(files) != 1:
         raise SceneError(f"{path} should hold one {PARAMETERS}/*.conf, the parameters of one house, not {len(files)}")

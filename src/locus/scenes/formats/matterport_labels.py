@@ -21,7 +21,7 @@ REGION = 1_000_000  # segment ids of a house are region · 10⁶ + the segment's
 
 
 @dataclass(frozen=True)
-class House:
+class HouseLabels:
     """Segment → object → class, as lookups. Objects count from 1; 0 is none, in all of them."""
 
     classes: tuple[LabelClass, ...]
@@ -38,7 +38,7 @@ class House:
 
 
 @lru_cache(maxsize=8)
-def read_house(path: Path) -> House:
+def read_house(path: Path) -> HouseLabels:
     classes: dict[int, LabelClass] = {}
     class_of_category: dict[int, int] = {}
     class_of_object: dict[int, int] = {}
@@ -65,7 +65,7 @@ def read_house(path: Path) -> House:
     lookup = np.zeros(most + 1, np.int32)
     lookup[list(class_of_object)] = list(class_of_object.values())
     objects = np.array([object_of_segment[i] for i in segments.tolist()], np.int32)
-    return House(tuple(classes[i] for i in sorted(classes)), segments, objects, lookup)
+    return HouseLabels(tuple(classes[i] for i in sorted(classes)), segments, objects, lookup)
 
 
 def _index(field: str) -> int:
@@ -126,7 +126,7 @@ _loading = Lock()
 _labelled_mesh = lru_cache(maxsize=1)(LabelledMesh)
 
 
-def _face_objects(mesh: Any, house: House, offset: int, file: Path) -> Int32[ndarray, "f"]:
+def _face_objects(mesh: Any, house: HouseLabels, offset: int, file: Path) -> Int32[ndarray, "f"]:
     """The object of each face. The property is `face_material` in the documentation and `material_id` in the files."""
     properties = mesh.metadata["_ply_raw"]["face"]["data"]
     names = properties if isinstance(properties, dict) else properties.dtype.names  # text files, binary files

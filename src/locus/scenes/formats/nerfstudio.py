@@ -31,7 +31,7 @@ def detect(path: Path) -> bool:
     return (path / FILE).is_file()
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     file = path / FILE
     content = read_json(file)
     if not isinstance(content, dict) or not isinstance(content.get("frames"), list):

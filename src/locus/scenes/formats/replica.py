@@ -21,7 +21,7 @@ def detect(path: Path) -> bool:
     return (path / "traj.txt").is_file() and (path / "results").is_dir()
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     camera, depth_scale = read_parameters(path)
     poses = read_numbers(path / "traj.txt")
     if poses.shape[1] != 16:

@@ -32,7 +32,7 @@ def detect(path: Path) -> bool:
     return all((path / name).is_dir() for name in ("color", "depth", "pose", "intrinsic"))
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     images = sorted((path / "color").glob("*.[jp][pn]g"), key=lambda file: (len(file.stem), file.stem))
     tables = [folder / TABLE for folder in (path, path.parent, path.parent.parent) if (folder / TABLE).is_file()]
     labelled = (path / "label-filt").is_dir()

@@ -30,7 +30,7 @@ def folders(path: Path) -> list[Path]:
     return sorted(folder for folder in path.glob("seq-*") if folder.is_dir()) or [path]
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     sources: list[FileSource] = []
     for folder in folders(path):
         beside = [f for f in (folder / "camera-intrinsics.txt", folder.parent / "camera-intrinsics.txt") if f.is_file()]

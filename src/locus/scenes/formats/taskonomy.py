@@ -30,7 +30,7 @@ def detect(path: Path) -> bool:
     )
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     images, depths, poses = (by_view(path, folders) for folders in (("rgb",), DEPTH_FOLDERS, POSE_FOLDERS))
     sources, skipped = [], {}
     for view, image in images.items():

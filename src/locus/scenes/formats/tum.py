@@ -37,7 +37,7 @@ def detect(path: Path) -> bool:
     return all((path / name).is_file() for name in LISTS)
 
 
-def read(path: Path, allow_outside: bool = False) -> Scene:
+def read(path: Path, allow_outside: bool) -> Scene:
     skipped: dict[str, str] = {}
     rgb_times, rgb_files = read_list(path / "rgb.txt", 1, skipped)
     depth_times, depth_files = read_list(path / "depth.txt", 1, skipped)
