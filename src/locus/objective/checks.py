@@ -19,7 +19,7 @@ def check_tau(tau: Number) -> None:
         raise ObjectiveError(f"tau must be a positive, finite number, but is {tau}")
 
 
-def exact(tensor: Tensor) -> Tensor:
+def full_precision(tensor: Tensor) -> Tensor:
     """In float32, unless it is in float64."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 

@@ -17,11 +17,10 @@ from torch import Tensor
 
 from locus.model import LoCUS
 from locus.model.heads import start_from_pca
-from locus.objective import ObjectiveError, RetrievalObjective
+from locus.objective import ObjectiveError, RetrievalObjective, mean_embeddings
 from locus.training.baselines import pca_features, sample_rows
 from locus.training.batches import Batch, Environment, Sampler
 from locus.training.checkpoints import BEST, LAST, METRICS, State, append_metrics, save_state
-from locus.training.embeddings import mean_of_positives
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
 from locus.training.validation import Features, fixed_batches, mean, precision
@@ -158,7 +157,9 @@ class Trainer:
         place = (batch.positions, batch.environments, batch.frames, batch.landmarks)
         embeddings = None  # the features of the landmarks' own patches
         if self.settings.embedding == "mean":
-            embeddings = mean_of_positives(features, batch, self.settings.radii, self.processes.group)
+            embeddings = mean_embeddings(
+                features, batch.positions, batch.environments, batch.landmarks, self.settings.radii, self.processes.group
+            )
         loss = 1 - self.objective(features, *place, embeddings).mean()
         self.optimizer.zero_grad()
         loss.backward()
