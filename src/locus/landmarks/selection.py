@@ -15,7 +15,7 @@ from locus.objective import smooth_ap
 from locus.objective.sets import squared_distances, squared_radii
 from locus.progress import track
 
-PAIRS_AT_ONCE = 2**21
+PAIRS_AT_ONCE = 2**20
 
 
 def candidates(points: Float[ndarray, "n 3"], radius: float, most: int) -> Int[ndarray, " m"]:

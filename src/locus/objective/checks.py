@@ -39,13 +39,13 @@ def check_ranking(scores: Tensor, positive: Tensor, universe: Tensor) -> None:
         check_shape(name, mask, tuple(scores.shape), "one entry for each score")
         if mask.dtype != torch.bool:
             raise ObjectiveError(f"{name} must be a boolean mask, but is {mask.dtype}")
-    outside = int((positive & ~universe).sum())
-    if outside:
+    outside = positive > universe
+    if outside.any():
         raise ObjectiveError(
-            f"{outside} positive pairs lie outside the universe; a positive must be in the universe (is kappa < 1?)"
+            f"{int(outside.sum())} positive pairs lie outside the universe; a positive must be in the universe (is kappa < 1?)"
         )
-    wrong = int((~scores.detach().isfinite()).sum())
-    if wrong:
+    if scores.numel() and not all(bool(end.isfinite()) for end in scores.detach().aminmax()):
+        wrong = int((~scores.detach().isfinite()).sum())
         raise ObjectiveError(f"{wrong} scores are NaN or infinite; scores must be finite, also outside the universe")
 
 

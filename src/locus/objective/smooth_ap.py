@@ -32,41 +32,49 @@ def smooth_ap(
     known = lists.detach()
     if not known.numel():
         return scores.sum(dim=0)
-    lowest = known.masked_fill(~positive, torch.inf).amin(dim=1, keepdim=True)
-    ranked = universe & (known >= lowest - REACH * tau)
-    if not ranked.any():
+    lowest = torch.where(positive, known, torch.inf).amin(dim=1, keepdim=True)
+    ranked = (universe & (known >= lowest - REACH * tau)).view(-1).nonzero()[:, 0]
+    if not len(ranked):
         return scores.sum(dim=0) * 0
-    grid = Grid.covering(known[ranked].min().item(), known[ranked].max().item(), tau, points=4, bins_per_tau=BINS_PER_TAU)
-    at_once = max(1, BINS_AT_ONCE // grid.bins)
-    values = [
-        SmoothAPOfLists.apply(full_precision(some[among]), found[among], among, grid)
-        for some, found, among in zip(*(each.split(at_once) for each in (lists, positive, ranked)), strict=True)
-    ]
+    ends = torch.arange(len(lists) + 1, device=ranked.device) * len(scores)
+    sizes = torch.searchsorted(ranked, ends).diff()  # of the lists, one after the other in `ranked`
+    pairs, found = full_precision(lists).view(-1)[ranked], positive.view(-1)[ranked]
+    span = pairs.detach().aminmax()
+    grid = Grid.covering(span.min.item(), span.max.item(), tau, points=4, bins_per_tau=BINS_PER_TAU)
+    blocks = sizes.split(max(1, BINS_AT_ONCE // grid.bins))
+    parts = [each.split([int(block.sum()) for block in blocks]) for each in (pairs, found)]
+    values = [SmoothAPOfLists.apply(*part, grid) for part in zip(*parts, blocks, strict=True)]
     return torch.cat(values).to(scores.dtype)
 
 
 class SmoothAPOfLists(torch.autograd.Function):
-    """The derivative is read off its own curves: differentiating through the bins would lose two digits."""
+    """The value of each list of pairs, which stand one after the other; `sizes` says how many each has.
+
+    The derivative is read off its own curves: differentiating through the bins would lose two digits.
+    """
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, positive: Tensor, among: Tensor, grid: Grid) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, positive: Tensor, sizes: Tensor, grid: Grid) -> Tensor:
         node, offset = grid.locate(scores.double())  # near pairs are 1e-7 apart in float32
-        node += among.nonzero()[:, 0] * (2 * grid.bins)  # all lists laid end to end
-        curves = []
-        for chosen in (positive, ~positive):
-            moments = grid.empty_moments(len(among), device=scores.device)
-            deposit(moments.view(grid.points, 1, -1), node[None, chosen], offset[None, chosen])
-            curves.append(moments)
-        ctx.curves = RankCurves.of(grid, *curves)
-        ctx.save_for_backward(node, offset, positive)
+        node += (2 * grid.bins * torch.arange(len(sizes), device=sizes.device)).repeat_interleave(sizes)
+        place = positive.nonzero()[:, 0]
+        positives, negatives = (grid.empty_moments(len(sizes), device=scores.device) for _ in range(2))
+        deposit(positives.view(grid.points, 1, -1), node[None, place], offset[None, place])
+        node[place] += grid.bins  # to where nobody reads
+        deposit(negatives.view(grid.points, 1, -1), node[None], offset[None])
+        ctx.curves = RankCurves.of(grid, positives, negatives)
+        ctx.save_for_backward(node, offset, place)
         return ctx.curves.value().to(scores.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None]:
-        node, offset, positive = ctx.saved_tensors
-        gradient = torch.empty_like(offset)
-        for chosen, curve in zip((positive, ~positive), ctx.curves.derivatives(), strict=True):
-            points = interpolant(outer[:, None].double() * curve, ctx.curves.grid.points)
-            gradient[chosen] = read(points.view(len(points), 1, -1), node[None, chosen], offset[None, chosen])[0]
+        node, offset, place = ctx.saved_tensors
+        grid = ctx.curves.grid
+        up, down = (
+            interpolant(outer[:, None].double() * curve, grid.points).view(grid.points, 1, -1)
+            for curve in ctx.curves.derivatives()
+        )
+        gradient = read(down, node[None], offset[None])[0]
+        gradient[place] = read(up, node[None, place] - grid.bins, offset[None, place])[0]
         return gradient.to(outer.dtype), None, None, None

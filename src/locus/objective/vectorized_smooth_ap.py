@@ -17,7 +17,7 @@ from .curves import Grid, RankCurves, deposit, interpolant, read
 from .distributed import rows_of_all
 from .similarity import score
 from .sets import check_patches, squared_radii
-from .tiles import Layout, Points, Tile
+from .tiles import Layout, SortedPoints, Tile
 
 PAIRS_AT_ONCE, PAIRS_AT_ONCE_ON_GPU = 2**18, 2**22  # on a CPU, a step's arrays stay in cache
 LANES = 8  # a long list is deposited as this many, side by side, so that it uses several cores
@@ -109,7 +109,7 @@ class RetrievalObjective:
             own[mine] = landmarks
         number = torch.cat([frames, of_landmarks[2]]).unique(return_inverse=True)[1]  # small, so exact as floats
         frames, of_landmarks[2] = number.split([len(frames), len(own)])
-        patches, sorted_landmarks = Points.sorted(positions, environments, frames), Points.sorted(*of_landmarks)
+        patches, sorted_landmarks = SortedPoints.sorted(positions, environments, frames), SortedPoints.sorted(*of_landmarks)
         rank = own.new_full((len(positions) + 1,), -1)  # the last entry: landmarks of other processes
         rank[patches.order] = torch.arange(len(patches.order), device=rank.device, dtype=rank.dtype)
         order = sorted_landmarks.order
