@@ -114,7 +114,7 @@ def test_two_classes_of_one_name_are_one(model, seen):
     several = LandmarkMap.build(model, replace(seen, scene=replace(seen.scene, classes=classes)), most=50)
     assert several.classes == ("wall", "chair", "table")
     assert (several.landmarks.votes.sum(axis=1) == several.landmarks.patches).all()
-    assert merge([several, other_room(model)]).place(0).landmarks.votes.sum() == several.landmarks.votes.sum()
+    assert merge([several, other_room(model)]).environment(0).landmarks.votes.sum() == several.landmarks.votes.sum()
 
 
 def test_scales_have_their_own_landmarks():
@@ -257,17 +257,17 @@ def test_other_places_stay_beside_one_another(model, world):
     assert both.environments == ("room", "hall")
     assert len(both) == len(world) + len(hall)
     for number, alone in enumerate((world, hall)):
-        only = both.place(number)
+        only = both.environment(number)
         assert only.environments == alone.environments
         assert same_landmarks(only, alone)
         assert np.array_equal(only.sightings.toarray().sum(axis=1), alone.sightings.toarray().sum(axis=1))
         assert only.frame_names == alone.frame_names
     further = both.add(model, places.seen(places.scene(places.wanderer(4), "more"), world=1), environment="hall")
-    assert len(further.place(1).frames) == 12
-    with pytest.raises(MapError, match="name the place: the map has room, hall"):
+    assert len(further.environment(1).frames) == 12
+    with pytest.raises(MapError, match="name the environment: the map has room, hall"):
         both.add(model, places.seen(places.scene(places.wanderer(2))))
-    with pytest.raises(MapError, match="there is no place attic"):
-        both.environment("attic")
+    with pytest.raises(MapError, match="there is no environment attic"):
+        both.environment_number("attic")
 
 
 def test_classes_are_joined_by_name(model, world):
@@ -277,7 +277,7 @@ def test_classes_are_joined_by_name(model, world):
     both = merge([world, hall])
     assert both.classes == ("wall", "floor", "chair", "table", "cupboard")
     for number, alone in enumerate((world, hall)):
-        votes = both.place(number).landmarks.votes.sum(axis=0)
+        votes = both.environment(number).landmarks.votes.sum(axis=0)
         expected = dict(zip(alone.classes, alone.landmarks.votes.sum(axis=0), strict=True))
         assert votes.tolist() == [expected.get(name, 0) for name in both.classes]
 

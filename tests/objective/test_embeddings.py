@@ -1,5 +1,6 @@
 """Mean embeddings, against a loop, and what they hold while they are computed."""
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import normalize
@@ -39,8 +40,10 @@ def test_embeddings_and_their_gradient_are_those_of_a_loop(monkeypatch, at_once)
     got, wanted = mean_embeddings(leaves[0], *rest, RADII), looped(leaves[1], *rest)
     torch.testing.assert_close(got, wanted)
     weights = torch.randn(wanted.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    gradients = [torch.autograd.grad((x * weights).sum(), leaf)[0] for x, leaf in zip((got, wanted), leaves, strict=True)]
-    torch.testing.assert_close(*gradients)
+    (gradient,), (true,) = (
+        torch.autograd.grad((value * weights).sum(), leaf) for value, leaf in zip((got, wanted), leaves, strict=True)
+    )
+    torch.testing.assert_close(gradient, true)
 
 
 def test_a_landmark_alone_or_without_a_position_keeps_its_own_feature():
@@ -69,15 +72,14 @@ def test_mean_embeddings_hold_nothing_of_size_n_by_m():
     features, positions, environments, _ = patches(n)
     leaf, landmarks = features.float().requires_grad_(), torch.arange(m)
     held = []
-    with Largest() as largest, torch.autograd.graph.saved_tensors_hooks(lambda x: held.append(x.numel()) or x, lambda x: x):
+    keep = torch.autograd.graph.saved_tensors_hooks(lambda x: held.append(x.numel()) or x, lambda x: x)
+    with Largest() as largest, keep:
         mean_embeddings(leaf, positions, environments, landmarks, RADII).sum().backward()
     assert largest.numbers <= n * m / 2
     assert sum(held) <= n * m / 2
 
 
 def test_drawing_landmarks_holds_nothing_of_size_n_by_m():
-    import numpy as np
-
     n, count = 4096, 2048
     positions = torch.rand(n, 3, generator=torch.Generator().manual_seed(0))
     zeros, frames = torch.zeros(n, dtype=torch.int64), torch.arange(n) % 7

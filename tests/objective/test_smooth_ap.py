@@ -9,6 +9,7 @@ from sklearn.metrics import average_precision_score
 
 from locus.objective import average_precision, smooth_ap, vectorized_smooth_ap_reference
 
+
 def as_one_list(scores, positive, universe, tau):
     """Eq. 5 is eq. 3 of a single list."""
     return smooth_ap(*(x.reshape(-1, 1) for x in (scores, positive, universe)), tau)[0]

@@ -42,7 +42,8 @@ def check_ranking(scores: Tensor, positive: Tensor, universe: Tensor) -> None:
     outside = positive > universe
     if outside.any():
         raise ObjectiveError(
-            f"{int(outside.sum())} positive pairs lie outside the universe; a positive must be in the universe (is kappa < 1?)"
+            f"{int(outside.sum())} positive pairs lie outside the universe; "
+            "a positive must be in the universe (is kappa < 1?)"
         )
     if scores.numel() and not all(bool(end.isfinite()) for end in scores.detach().aminmax()):
         wrong = int((~scores.detach().isfinite()).sum())

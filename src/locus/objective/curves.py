@@ -37,9 +37,7 @@ class Grid:
     points: int
 
     @classmethod
-    def covering(
-        cls, low: float, high: float, tau: Number, *, points: int, bins_per_tau: int
-    ) -> "Grid":
+    def covering(cls, low: float, high: float, tau: Number, *, points: int, bins_per_tau: int) -> "Grid":
         width = tau / bins_per_tau
         bins = math.ceil((high - low) / width) + 4  # two nodes to spare at each end
         if bins > MOST_BINS:

@@ -43,8 +43,9 @@ def mean_embeddings(
     at_once = max(1, PAIRS_AT_ONCE // max(1, len(positions)))
     pieces = zip(centres.split(at_once), of.split(at_once), strict=True)
     # Which patches are near is forgotten and found again for the gradient: nothing of size n x m is held.
-    again = {"use_reentrant": False, "preserve_rng_state": False}
-    sums = [checkpoint(_sums, features, positions, environments, *piece, radii, **again) for piece in pieces]
+    sums = [
+        checkpoint(_sums, features, positions, environments, *piece, radii, use_reentrant=False) for piece in pieces
+    ]
     total = torch.cat(sums, dim=1)
     if group is not None:  # each process has the sum over its own patches
         total = rows_of_all(total[None], group)[0].sum(dim=0)

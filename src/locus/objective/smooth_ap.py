@@ -1,8 +1,8 @@
 """Smooth-AP_j (eq. 3) of given scores, in linear time: how well each landmark's embedding ranks its own patches.
 
-The paper prints the two sums of eq. 3 over the pairs kl of *all* landmarks. Here they run over the patches k of landmark
-j alone: only so is the limit of small tau "the exact AP with theta_j as the query", as the paper says of it, and only so
-does a landmark's value not depend on which others were drawn. Eq. 5 is the one that ranks all pairs together.
+The paper prints the two sums of eq. 3 over the pairs kl of *all* landmarks. Here they run over the patches k of
+landmark j alone. Only then is the limit of small tau "the exact AP with theta_j as the query embedding", as the paper
+says, and only then does a landmark's value not depend on which others were drawn. Eq. 5 ranks all pairs together.
 """
 
 from typing import Any

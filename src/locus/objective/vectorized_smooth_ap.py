@@ -12,11 +12,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from .checks import UNIT_TOLERANCE, Number, ObjectiveError, check_landmarks, check_shape, check_tau, check_unit, full_precision
+from .checks import (
+    UNIT_TOLERANCE,
+    Number,
+    ObjectiveError,
+    check_landmarks,
+    check_shape,
+    check_tau,
+    check_unit,
+    full_precision,
+)
 from .curves import Grid, RankCurves, deposit, interpolant, read
 from .distributed import rows_of_all
-from .similarity import score
 from .sets import check_patches, squared_radii
+from .similarity import score
 from .tiles import Layout, SortedPoints, Tile
 
 PAIRS_AT_ONCE, PAIRS_AT_ONCE_ON_GPU = 2**18, 2**22  # on a CPU, a step's arrays stay in cache
@@ -109,7 +118,8 @@ class RetrievalObjective:
             own[mine] = landmarks
         number = torch.cat([frames, of_landmarks[2]]).unique(return_inverse=True)[1]  # small, so exact as floats
         frames, of_landmarks[2] = number.split([len(frames), len(own)])
-        patches, sorted_landmarks = SortedPoints.sorted(positions, environments, frames), SortedPoints.sorted(*of_landmarks)
+        patches = SortedPoints.sorted(positions, environments, frames)
+        sorted_landmarks = SortedPoints.sorted(*of_landmarks)
         rank = own.new_full((len(positions) + 1,), -1)  # the last entry: landmarks of other processes
         rank[patches.order] = torch.arange(len(patches.order), device=rank.device, dtype=rank.dtype)
         order = sorted_landmarks.order

@@ -157,9 +157,8 @@ class Trainer:
         place = (batch.positions, batch.environments, batch.frames, batch.landmarks)
         embeddings = None  # the features of the landmarks' own patches
         if self.settings.embedding == "mean":
-            embeddings = mean_embeddings(
-                features, batch.positions, batch.environments, batch.landmarks, self.settings.radii, self.processes.group
-            )
+            near = (batch.positions, batch.environments, batch.landmarks, self.settings.radii)
+            embeddings = mean_embeddings(features, *near, self.processes.group)
         loss = 1 - self.objective(features, *place, embeddings).mean()
         self.optimizer.zero_grad()
         loss.backward()

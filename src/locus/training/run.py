@@ -86,6 +86,8 @@ def _train(
         head=settings.head,
         blocks=settings.blocks,
         resolution=settings.resolution,
+        kappa=settings.kappa,
+        tau=settings.tau,
     ).to(device)
     opened = open_scenes([*train_paths, *val_paths])
     trained, kept = opened[: len(train_paths)], opened[len(train_paths) :]
