@@ -14,11 +14,7 @@ MEANS = ("position", "mean", "seen_from", "seen_at", "colour")  # of a landmark'
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Everything but the score comes from a landmark's patches: those that were within its radius when a frame came.
-
-    The map's sightings count the same patches, so a landmark has as many `patches` as sightings, and as many `views` as
-    frames with one. Means are kept with the number of patches, so that patches of more frames can be added to them.
-    """
+    """Means are over `patches` patches, those near a landmark when their frame came; so more can be added to them."""
 
     environment: Int32[ndarray, " n"]
     """Index into the map's environments."""
@@ -32,7 +28,7 @@ class Landmarks:
     """Smooth-AP_j (eq. 3), over the frames from which the landmark was chosen."""
     patches: Int32[ndarray, " n"]
     views: Int32[ndarray, " n"]
-    """Frames that show it."""
+    """Frames that show it, as the map's sightings say."""
     seen_from: Float32[ndarray, "n 3"]
     """Mean unit vector towards the cameras that saw it."""
     seen_at: Float32[ndarray, "n 2"]

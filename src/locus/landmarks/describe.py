@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int32
 from numpy import ndarray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 from scipy.spatial import KDTree
 
 from locus.landmarks.arrays import MEANS, Landmarks, take
@@ -29,8 +29,8 @@ def choose(
     taken: Float[ndarray, "k 3"],
     most: int | None = None,
     progress: bool = False,
-) -> tuple[Landmarks, csr_matrix]:
-    """The best landmarks of one scale, a radius apart and from those that there are, best first; and their patches.
+) -> Landmarks:
+    """The best landmarks of one scale, a radius apart and from those that there are, best first.
 
     Args:
         patches: Of the scene, their labels as columns of the votes, -1 for none.
@@ -60,8 +60,10 @@ def choose(
     # A landmark is where its patches are on average, which may be nearer to another than the patch it was chosen as.
     apart = others.query(described.position)[0] >= radius
     good = np.flatnonzero((described.views >= VIEWS) & apart)
-    best = good[spread(described.position[good], described.worth[good], radius, most)]
-    return take(described, best), shown[best]
+    best = take(described, good[spread(described.position[good], described.worth[good], radius, most)])
+    # So it is also seen from there, and not from where the patch was.
+    best = replace(best, views=views(by_frame(within(best.position, patches.point, radius), patches).T))
+    return take(best, np.flatnonzero(best.views >= VIEWS))
 
 
 def observed(shown: csr_matrix, patches: ScenePatches, features: Float[ndarray, "n c"], classes: int) -> Landmarks:
@@ -84,27 +86,33 @@ def observed(shown: csr_matrix, patches: ScenePatches, features: Float[ndarray, 
         radius=nothing.astype(np.float32),
         score=nothing.astype(np.float32),
         patches=count.astype(np.int32),
-        views=np.diff(by_frame(shown, patches.frame, patches.frames).indptr).astype(np.int32),
+        views=views(by_frame(shown, patches).T),
         votes=(shown @ votes).toarray().astype(np.int32),
         **dict(zip(MEANS, means, strict=True)),
     )
 
 
-def by_frame(shown: csr_matrix, frame: Int[ndarray, " n"], frames: int) -> csr_matrix:
+def by_frame(shown: csr_matrix, patches: ScenePatches) -> csr_matrix:
     """How many patches of each frame show each spot: (spots, frames)."""
-    of_frame = csr_matrix((np.ones(len(frame), np.int32), (np.arange(len(frame)), frame)), shape=(len(frame), frames))
+    count = len(patches.frame)
+    of_frame = csr_matrix((np.ones(count, np.int32), (np.arange(count), patches.frame)), (count, patches.frames))
     return csr_matrix(shown @ of_frame, dtype=np.int32)
+
+
+def views(sightings: csr_matrix | csc_matrix) -> Int32[ndarray, " landmarks"]:
+    """How many frames show each landmark, from a map's sightings (frames, landmarks)."""
+    return np.diff(sightings.tocsc().indptr).astype(np.int32)
 
 
 def pooled(landmarks: Landmarks, stays: Int[ndarray, " k"], into: csr_matrix) -> Landmarks:
     """The landmarks that stay, with the patches of others: row i of `into` has a 1 for all that become the i-th.
 
-    No two of those may have been seen in the same frame, or its patches could count twice.
+    Their views are left as they were: a frame may show several that become one.
     """
     total = np.maximum(into @ landmarks.patches, 1)[:, None]
 
     def mean(values: Float[ndarray, "n d"]) -> Float[ndarray, "k d"]:
         return (into @ (values * landmarks.patches[:, None].astype(np.float64)) / total).astype(np.float32)
 
-    sums = {name: into @ getattr(landmarks, name) for name in ("patches", "views", "votes")}
+    sums = {name: into @ getattr(landmarks, name) for name in ("patches", "votes")}
     return replace(take(landmarks, stays), **sums, **{name: mean(getattr(landmarks, name)) for name in MEANS})

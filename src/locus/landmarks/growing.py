@@ -1,11 +1,12 @@
-"""More frames of one environment: what they show of its landmarks, and the new landmarks where there was none."""
+"""More frames of one environment: what they show of its landmarks, and new landmarks where there was none."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float32
 from numpy import ndarray
-from scipy.sparse import csr_matrix, hstack, identity, vstack
+from scipy.sparse import csr_matrix, hstack, identity
 
 from locus.features.dense import SceneFeatures
 from locus.landmarks.arrays import Landmarks, joined, put, take
@@ -24,8 +25,8 @@ def grown(
     *,
     most: int | None,
     progress: bool,
-) -> tuple[Landmarks, csr_matrix]:
-    """A map's landmarks with the patches of a scene of one environment, then new ones; and which its frames show.
+) -> Landmarks:
+    """A map's landmarks with the patches of a scene of one environment added to them, then the new ones.
 
     Args:
         landmarks: With a column of votes for each class that the patches may have.
@@ -37,7 +38,7 @@ def grown(
         progress: Show bars.
     """
     classes = landmarks.votes.shape[1]
-    fresh, known_rows, shown_known, shown_fresh = [], [], [], []
+    fresh = []
     for scale, radius in enumerate(model.radii):
         features = found.features(seen, scale)
         rows = np.flatnonzero((landmarks.scale == scale) & (landmarks.environment == environment))
@@ -45,7 +46,7 @@ def grown(
         both = joined([take(landmarks, rows), observed(near, found, features, classes)])
         itself = identity(len(rows), np.int32, "csr")
         landmarks = put(landmarks, rows, pooled(both, np.arange(len(rows)), csr_matrix(hstack([itself, itself]))))
-        new, of_new = choose(
+        new = choose(
             found,
             features,
             scale,
@@ -58,25 +59,19 @@ def grown(
             progress=progress,
         )
         fresh.append(replace(new, environment=np.full(len(new), environment, np.int32)))
-        known_rows.append(rows)
-        shown_known.append(near)
-        shown_fresh.append(of_new)
-    together = joined([landmarks, *fresh])
-    rows = np.concatenate([*known_rows, np.arange(len(landmarks), len(together))])
-    counts = by_frame(csr_matrix(vstack([*shown_known, *shown_fresh])), found.frame, len(seen))
-    placed = csr_matrix((np.ones(len(rows), np.int32), (rows, np.arange(len(rows)))), (len(together), len(rows)))
-    return together, csr_matrix((placed @ counts).T)
+    return joined([landmarks, *fresh])
 
 
-def chance_of_frames(
-    landmarks: Landmarks, environment: int, seen: SceneFeatures, found: ScenePatches
-) -> Float32[ndarray, "frames scales"]:
-    """The chance level of a scene's frames, by its patches and the landmarks of their environment."""
-    of_frame = csr_matrix(
-        (np.ones(len(found.frame)), (found.frame, np.arange(len(found.frame)))), (len(seen), len(found.frame))
-    )
-    levels = []
-    for scale in range(len(seen.features)):
+def looked_for(
+    landmarks: Landmarks, environment: int, radii: Sequence[float], seen: SceneFeatures, found: ScenePatches
+) -> tuple[csr_matrix, Float32[ndarray, "frames scales"]]:
+    """Which landmarks the frames of a scene of one environment show, (frames, landmarks), and their chance level."""
+    sightings, levels = csr_matrix((len(landmarks), len(seen)), dtype=np.int32), []
+    of_frame = by_frame(identity(len(found.row), format="csr"), found).T
+    for scale, radius in enumerate(radii):
         rows = np.flatnonzero((landmarks.scale == scale) & (landmarks.environment == environment))
-        levels.append(chance(take(landmarks, rows), found.point, found.features(seen, scale), of_frame))
-    return np.stack(levels, axis=1)
+        some = take(landmarks, rows)
+        shown = by_frame(within(some.position, found.point, radius), found).tocoo()
+        sightings += csr_matrix((shown.data, (rows[shown.row], shown.col)), sightings.shape)
+        levels.append(chance(some, found.point, found.features(seen, scale), csr_matrix(of_frame)))
+    return csr_matrix(sightings.T), np.stack(levels, axis=1)

@@ -16,8 +16,8 @@ from locus.errors import LocusError
 from locus.features.dense import SceneFeatures, scene_features
 from locus.landmarks.arrays import Frames, Landmarks, joined, take
 from locus.landmarks.chance import with_chance_raised
-from locus.landmarks.describe import VIEWS
-from locus.landmarks.growing import chance_of_frames, grown
+from locus.landmarks.describe import VIEWS, views
+from locus.landmarks.growing import grown, looked_for
 from locus.landmarks.observations import ScenePatches, patches
 from locus.landmarks.search import Index
 from locus.model import LoCUS
@@ -39,7 +39,7 @@ class LandmarkMap:
     landmarks: Landmarks
     frames: Frames
     sightings: csr_matrix
-    """(frames, landmarks): how many of a landmark's patches are of a frame."""
+    """(frames, landmarks): how many patches of a frame show a landmark: lie within the radius of its position."""
     frame_names: tuple[str, ...]
     environments: tuple[str, ...]
     classes: tuple[str, ...]
@@ -122,20 +122,22 @@ class LandmarkMap:
         if not len(found.row):
             raise MapError(f"{seen.scene.name} has no patch with valid depth, so nothing can be put on a map")
         known = replace(self.landmarks, votes=_widened(self.landmarks.votes, len(classes)))
-        landmarks, now = grown(known, number, model, seen, found, most=most, progress=progress)
+        landmarks = grown(known, number, model, seen, found, most=most, progress=progress)
+        now, chance = looked_for(landmarks, number, self.radii, seen, found)
         before = csr_matrix(self.sightings, shape=(len(self.frames), len(self)), copy=True)
         before.resize(len(self.frames), len(landmarks))
+        sightings = csr_matrix(vstack([before, now]))
         frames = Frames(
             environment=np.full(len(seen), number, np.int32),
             world_from_camera=np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]),
-            chance=chance_of_frames(landmarks, number, seen, found),
+            chance=chance,
         )
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}
         added = replace(
             self,
-            landmarks=landmarks,
+            landmarks=replace(landmarks, views=views(sightings)),
             frames=joined([self.frames, frames]),
-            sightings=vstack([before, now], format="csr"),
+            sightings=sightings,
             frame_names=(*self.frame_names, *names),
             classes=classes,
             provenance={**self.provenance, "scenes": [*self.provenance.get("scenes", []), made_from]},

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Int
@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from locus.landmarks.arrays import Landmarks, joined
 from locus.landmarks.chance import with_chance_raised
-from locus.landmarks.describe import pooled
+from locus.landmarks.describe import pooled, views
 from locus.landmarks.map import LandmarkMap, MapError
 from locus.landmarks.selection import spread
 
@@ -85,20 +85,16 @@ def _homes(landmarks: Landmarks, radii: Sequence[float]) -> Int[ndarray, " n"]:
 
 
 def _pooled(landmarks: Landmarks, sightings: csr_matrix, home: Int[ndarray, " n"]) -> tuple[Landmarks, csr_matrix]:
-    """The landmarks that stay, with the patches of those that go, the nearest first.
+    """The landmarks that stay, with the patches of those that go.
 
-    One that was seen in a frame whose patches are counted already goes without: they could be the same patches.
+    A frame shows what several became as often as it shows the one it shows most: the others' patches may be the same.
     """
-    by_landmark = sightings.tocsc()
-    frames = [set(by_landmark.indices[start:end]) for start, end in pairwise(by_landmark.indptr)]
-    added = home == np.arange(len(home))
-    stays, goes = np.flatnonzero(added), np.flatnonzero(~added)
-    away = np.linalg.norm(landmarks.position[goes] - landmarks.position[home[goes]], axis=1)
-    for row in goes[np.argsort(away, kind="stable")]:
-        if frames[home[row]].isdisjoint(frames[row]):
-            frames[home[row]] |= frames[row]
-            added[row] = True
-    rows = np.flatnonzero(added)
-    to = np.searchsorted(stays, home[rows])
-    into = csr_matrix((np.ones(len(rows), np.int32), (to, rows)), (len(stays), len(landmarks)))
-    return pooled(landmarks, stays, into), csr_matrix(sightings @ into.T)
+    stays, row = np.unique(home, return_inverse=True)
+    into = csr_matrix((np.ones(len(home), np.int32), (row, np.arange(len(home)))), (len(stays), len(home)))
+    shown = sightings.tocoo()
+    order = np.lexsort((-shown.data, row[shown.col], shown.row))  # by frame and landmark, the most first
+    frame, column = shown.row[order], row[shown.col][order]
+    most = np.unique(np.stack([frame, column]), axis=1, return_index=True)[1]
+    kept = (shown.data[order][most], (frame[most], column[most]))
+    sightings = csr_matrix(kept, (sightings.shape[0], len(stays)))
+    return replace(pooled(landmarks, stays, into), views=views(sightings)), sightings
