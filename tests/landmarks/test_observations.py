@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, hstack, identity
 from scipy.spatial.distance import cdist
 
 from locus.landmarks.arrays import Landmarks, joined, put, take
-from locus.landmarks.describe import by_frame, chance, observed, pooled
-from locus.landmarks.observations import Patches, patches, within
+from locus.landmarks.chance import chance
+from locus.landmarks.describe import by_frame, observed, pooled
+from locus.landmarks.observations import ScenePatches, patches, within
 from tests.landmarks import places
 from tests.scenes import room
 
@@ -19,7 +21,7 @@ CLASSES = 3
 
 def some_patches(seed, count, first_frame=0):
     random = np.random.default_rng(seed)
-    made = Patches(
+    made = ScenePatches(
         row=np.arange(count),
         frame=first_frame + np.sort(random.integers(0, 4, count)),
         point=random.uniform(-1, 1, (count, 3)).astype(np.float32),
@@ -27,6 +29,7 @@ def some_patches(seed, count, first_frame=0):
         seen_at=random.random((count, 2)),
         colour=random.uniform(0, 255, (count, 3)).astype(np.float32),
         label=random.integers(-1, CLASSES, count).astype(np.int32),
+        frames=8,
     )
     return made, random.normal(size=(count, 5)).astype(np.float32)
 
@@ -71,24 +74,28 @@ def test_a_scene_without_classes_has_no_votes():
 def test_pooled_is_observed_of_both(seed, first, second):
     a, features_a = some_patches(seed, first)
     b, features_b = some_patches(seed + 1, second, first_frame=4)
-    both = Patches(*(np.concatenate([getattr(a, part.name), getattr(b, part.name)]) for part in fields(Patches)))
+    names = [part.name for part in fields(ScenePatches) if part.name != "frames"]
+    both = ScenePatches(**{name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in names}, frames=8)
     features = np.concatenate([features_a, features_b])
     spots = np.random.default_rng(seed).uniform(-1, 1, (6, 3))
     apart = [observed(within(spots, of.point, 0.8), of, f, CLASSES) for of, f in ((a, features_a), (b, features_b))]
     together = observed(within(spots, both.point, 0.8), both, features, CLASSES)
-    got = pooled(*apart)
+    itself = identity(6, np.int32)
+    got = pooled(joined(apart), np.arange(6), csr_matrix(hstack([itself, itself])))
     for part in fields(Landmarks):
+        if part.name == "views":  # they come from the map's sightings
+            continue
         assert np.allclose(getattr(got, part.name), getattr(together, part.name), rtol=1e-4, atol=1e-5), part.name
 
 
 def test_by_frame_counts():
     of, _ = some_patches(3, 50)
     shown = within(of.point[:5], of.point, 0.8)
-    counts = by_frame(shown, of.frame, 6).toarray()
-    assert counts.shape == (5, 6)
+    counts = by_frame(shown, of).toarray()
+    assert counts.shape == (5, 8)
     for spot in range(5):
         own = of.frame[np.linalg.norm(of.point - of.point[spot], axis=1) <= 0.8]
-        assert counts[spot].tolist() == [(own == frame).sum() for frame in range(6)]
+        assert counts[spot].tolist() == [(own == frame).sum() for frame in range(8)]
 
 
 def some_landmarks(seed, count):
@@ -139,7 +146,8 @@ def test_chance_is_the_best_similarity_elsewhere():
     of, features = some_patches(5, 60)
     of = replace(of, point=of.point * 3)
     landmarks = replace(some_landmarks(1, 9), radius=np.full(9, 0.3, np.float32))
-    got = chance(landmarks, of, features, 5)
+    of_frame = csr_matrix(np.arange(5)[:, None] == of.frame)
+    got = chance(landmarks, of.point, features, of_frame)
     for frame in range(5):
         best = []
         for k in np.flatnonzero(of.frame == frame):
@@ -147,7 +155,7 @@ def test_chance_is_the_best_similarity_elsewhere():
             if far.any():
                 best.append((landmarks.embedding[far] @ features[k]).max())
         assert got[frame] == pytest.approx(np.mean(best) if best else 0, abs=1e-5)
-    assert not chance(take(landmarks, np.arange(0)), of, features, 5).any()
+    assert not chance(take(landmarks, np.arange(0)), of.point, features, of_frame).any()
 
 
 def test_patches_have_the_points_colours_and_labels_of_their_frames():

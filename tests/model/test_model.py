@@ -199,3 +199,19 @@ def test_the_fingerprint_tells_head_radii_and_weights(folder):
 def test_a_models_configuration_is_plain_json(folder, tmp_path):
     made(folder).save_pretrained(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["radii"] == [0.2, 0.6]
+
+
+def test_kappa_and_tau_are_kept_and_do_not_tell_features_apart(folder, tmp_path):
+    model = made(folder, kappa=2.5, tau=0.05)
+    model.save_pretrained(tmp_path)
+    loaded = LoCUS.from_pretrained(tmp_path)
+    assert (loaded.kappa, loaded.tau) == (2.5, 0.05)
+    assert model.fingerprint == made(folder).fingerprint
+    config = json.loads((tmp_path / "config.json").read_text())
+    before = {name: value for name, value in config.items() if name not in ("kappa", "tau")}
+    (tmp_path / "config.json").write_text(json.dumps(before))  # as a version that did not keep them wrote it
+    loaded = LoCUS.from_pretrained(tmp_path)
+    assert (loaded.kappa, loaded.tau) == (50.0, 0.01)
+    assert loaded.fingerprint == model.fingerprint
+    with pytest.raises(ModelError, match="kappa is at least 1"):
+        made(folder, kappa=0.5)

@@ -37,6 +37,13 @@ def test_its_card_says_what_it_was_trained_on_and_where_it_ends(name):
 
 
 @pytest.mark.usefixtures("focus_weights")
+def test_maps_made_with_it_before_it_kept_kappa_and_tau_still_load():
+    model = load("locus-small")
+    assert (model.kappa, model.tau) == (50.0, 0.01)
+    assert model.fingerprint == "95a660bb1e3f5127"
+
+
+@pytest.mark.usefixtures("focus_weights")
 def test_it_knows_places_of_a_real_flat_better_than_its_backbone(real_data, tmp_path):
     scene = load_scene(real_data / "hololens")[:40:4]
     values = {}

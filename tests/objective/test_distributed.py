@@ -8,7 +8,7 @@ import torch.distributed
 import torch.multiprocessing
 from torch.nn.functional import normalize
 
-from locus.objective import RetrievalObjective
+from locus.objective import RetrievalObjective, mean_embeddings
 
 RADII = (0.4, 1.0)
 PATCHES = 150  # of the first process; the second has twice as many
@@ -36,9 +36,13 @@ def whole_batch(case: str):
     return features, positions, environments, frames, landmarks
 
 
-def run(batch, group=None):
+def run(batch, group=None, mean=False):
     features, *rest = batch
     leaf = features.clone().requires_grad_()
+    positions, environments, _, landmarks = rest
+    if mean:
+        both = leaf.expand(2, -1, -1)
+        rest.append(mean_embeddings(both, positions, environments, landmarks, RADII, group))
     objective = RetrievalObjective(RADII, 2.5, 0.02, exclude_same_frame=True, group=group)
     values = objective(leaf, *rest)
     (gradient,) = torch.autograd.grad(values @ torch.tensor([1.0, 0.5], dtype=torch.float64), leaf)
@@ -52,7 +56,9 @@ def process(rank: int, port: int, results) -> None:
         *patches, landmarks = whole_batch(case)
         part = slice(0, PATCHES) if rank == 0 else slice(PATCHES, None)
         own = landmarks.split(counts)[rank] - part.start
-        results.put((rank, case, *run([*(x[part] for x in patches), own], torch.distributed.group.WORLD)))
+        for mean in (False, True):
+            found = run([*(x[part] for x in patches), own], torch.distributed.group.WORLD, mean)
+            results.put((rank, case, mean, *found))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
@@ -66,18 +72,19 @@ def of_two():
     results = context.SimpleQueue()
     running = torch.multiprocessing.spawn(process, (port, results), nprocs=2, join=False)
     found = {}
-    for _ in range(2 * len(LANDMARKS)):
-        rank, case, values, gradient = results.get()
-        found[rank, case] = values.clone(), gradient.clone()
+    for _ in range(4 * len(LANDMARKS)):
+        rank, case, mean, values, gradient = results.get()
+        found[rank, case, mean] = values.clone(), gradient.clone()
     running.join()
     return found
 
 
+@pytest.mark.parametrize("mean", [False, True], ids=["own feature", "mean embedding"])
 @pytest.mark.parametrize("case", LANDMARKS)
-def test_two_processes_reproduce_one(of_two, case):
-    values, gradient = run(whole_batch(case))
+def test_two_processes_reproduce_one(of_two, case, mean):
+    values, gradient = run(whole_batch(case), mean=mean)
     for rank in (0, 1):
-        torch.testing.assert_close(of_two[rank, case][0], values, rtol=0, atol=1e-6)
-    together = torch.cat([of_two[rank, case][1] for rank in (0, 1)])
+        torch.testing.assert_close(of_two[rank, case, mean][0], values, rtol=0, atol=1e-6)
+    together = torch.cat([of_two[rank, case, mean][1] for rank in (0, 1)])
     assert (together - gradient).norm() <= 1e-6 * max(1, gradient.norm())
     assert bool(values.any()) == (case != "no positives at all")

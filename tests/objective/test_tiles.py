@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from locus.objective.sets import squared_radii
-from locus.objective.tiles import CUT, MIXED, NEGATIVE, Layout, Points, morton_code
+from locus.objective.tiles import CUT, MIXED, NEGATIVE, Layout, SortedPoints, morton_code
 
 
 def layout(seed: int, n: int, m: int, kappa: float, exclude_same_frame: bool) -> tuple[Layout, torch.Tensor]:
@@ -14,8 +14,8 @@ def layout(seed: int, n: int, m: int, kappa: float, exclude_same_frame: bool) ->
     position = 6 * torch.rand(n, 3, generator=generator)
     environment, frame = (torch.randint(k, (n,), generator=generator) for k in (3, 5))
     landmark = torch.randint(n, (m,), generator=generator)
-    patches = Points.sorted(position, environment, frame)
-    landmarks = Points.sorted(position[landmark], environment[landmark], frame[landmark])
+    patches = SortedPoints.sorted(position, environment, frame)
+    landmarks = SortedPoints.sorted(position[landmark], environment[landmark], frame[landmark])
     radii = 0.2 + 0.3 * torch.rand(m, generator=generator)
     inner, outer = squared_radii(radii, kappa, m, position)
     where = patches.order.argsort()

@@ -25,7 +25,7 @@ from tests.training.launching import SETTINGS, weights
 
 
 def test_a_run_leaves_a_model_and_all_that_tells_how_it_was_made(run, curves, tmp_path):
-    summary = run()
+    summary = run(replace(SETTINGS, kappa=20.0, tau=0.02))
     folder = tmp_path / "run"
     assert summary.finished
     assert [row["step"] for row in summary.metrics] == [0, 3, 6]
@@ -39,6 +39,7 @@ def test_a_run_leaves_a_model_and_all_that_tells_how_it_was_made(run, curves, tm
     model = LoCUS.from_pretrained(folder)
     features = model.features(np.zeros((60, 80, 3), np.uint8))
     assert features.shape == (1, 4, 6, 16)
+    assert (model.kappa, model.tau) == (20.0, 0.02)
 
 
 def test_learning_raises_cross_view_ap_on_the_training_scenes(run):

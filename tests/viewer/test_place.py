@@ -47,7 +47,7 @@ def test_a_map_by_another_name_is_taken_with_a_warning(place, room_folder, model
 
 
 def test_a_map_of_several_other_places_is_refused(place, room_folder, model, cache):
-    with pytest.raises(MapError, match="there is no place room: the map has first, second"):
+    with pytest.raises(MapError, match="there is no environment room: the map has first, second"):
         Place.open(model, load_scene(room_folder), replace(place.world, environments=("first", "second")), cache)
 
 

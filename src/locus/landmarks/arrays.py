@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
 from numpy import ndarray
 
 Rows = TypeVar("Rows", "Landmarks", "Frames")
+MEANS = ("position", "mean", "seen_from", "seen_at", "colour")  # of a landmark's patches
 
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Means are over the patches within a landmark's radius, so that patches of further frames can be added to them."""
+    """Means are over `patches` patches, those near a landmark when their frame came; so more can be added to them."""
 
     environment: Int32[ndarray, " n"]
     """Index into the map's environments."""
@@ -21,17 +22,17 @@ class Landmarks:
     position: Float32[ndarray, "n 3"]
     """Mean point of its patches, metres in its environment's world."""
     radius: Float32[ndarray, " n"]
-    mean: Float32[ndarray, "n c"]
+    mean: Float32[ndarray, "n dimension"]
     """Mean feature of its patches; at unit length, its embedding."""
     score: Float32[ndarray, " n"]
-    """Smooth-AP_j, over the frames from which the landmark was chosen."""
+    """Smooth-AP_j (eq. 3), over the frames from which the landmark was chosen."""
     patches: Int32[ndarray, " n"]
     views: Int32[ndarray, " n"]
-    """Frames that show it."""
+    """Frames that show it, as the map's sightings say."""
     seen_from: Float32[ndarray, "n 3"]
     """Mean unit vector towards the cameras that saw it."""
     seen_at: Float32[ndarray, "n 2"]
-    """Mean place in the images, (x, y) from 0 to 1: to tell matches that only repeat it."""
+    """Mean position in the images, (x, y) from 0 to 1: a match at the same position may only repeat it."""
     colour: Float32[ndarray, "n 3"]
     """Mean RGB, 0 to 255."""
     votes: Int32[ndarray, "n classes"]
@@ -40,13 +41,19 @@ class Landmarks:
     def __len__(self) -> int:
         return len(self.position)
 
+    @classmethod
+    def none(cls, dimension: int) -> "Landmarks":
+        """No landmarks yet, with features of this dimension."""
+        shapes = declared(cls, dimension=dimension, classes=0).items()
+        return cls(**{name: np.zeros((0, *shape), kind) for name, (kind, shape) in shapes})
+
     @property
     def embedding(self) -> Float32[ndarray, "n c"]:
         return self.mean / np.maximum(np.linalg.norm(self.mean, axis=1, keepdims=True), 1e-12)
 
     @property
     def worth(self) -> Float32[ndarray, " n"]:
-        """What landmarks are chosen by: Smooth-AP_j, less where few views speak for it, of which two can agree by luck.
+        """What landmarks are chosen by: Smooth-AP_j, less where there are few views, of which two can agree by luck.
 
         Measured in docs/maps.md: so chosen, they are found again more often than by the score alone.
         """
@@ -79,11 +86,20 @@ class Frames:
     environment: Int32[ndarray, " f"]
     world_from_camera: Float64[ndarray, "f 4 4"]
     chance: Float32[ndarray, "f scales"]
-    """How like, on average, its patches are to the landmark most like them among those that are *not* where they are:
-    what an image of another place would reach."""
+    """Mean similarity of its patches to the most similar landmark of its environment that is *not* where they are: what
+    an image of another environment would reach."""
 
     def __len__(self) -> int:
         return len(self.environment)
+
+
+def declared(rows: "type[Landmarks | Frames]", **sizes: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Of each array: its type, and its shape beside the rows; read off the annotations above."""
+    kinds: dict[str, Any] = {field.name: field.type for field in fields(rows)}
+    return {
+        name: (kind.dtypes[0], tuple(sizes[size] if size in sizes else int(size) for size in kind.dim_str.split()[1:]))
+        for name, kind in kinds.items()
+    }
 
 
 def take(rows: Rows, indices: ndarray) -> Rows:

@@ -1,4 +1,4 @@
-"""LandmarkMap: sparse landmarks of one or several places, each a spot that its features tell from all others."""
+"""LandmarkMap: sparse landmarks of one or several environments, each a spot that its features tell from all others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Float32, Int64, UInt8
+from jaxtyping import Float, Float32, Int32, Int64, UInt8
 from numpy import ndarray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from locus.errors import LocusError
 from locus.features.dense import SceneFeatures, scene_features
-from locus.landmarks.arrays import Frames, Landmarks, joined, put, take
-from locus.landmarks.describe import VIEWS, by_frame, chance, choose, observed, pooled
-from locus.landmarks.observations import Patches, patches, within
+from locus.landmarks.arrays import Frames, Landmarks, joined, take
+from locus.landmarks.chance import with_chance_raised
+from locus.landmarks.describe import VIEWS, views
+from locus.landmarks.growing import grown, looked_for
+from locus.landmarks.observations import ScenePatches, patches
 from locus.landmarks.search import Index
 from locus.model import LoCUS
 from locus.scenes import Scene
@@ -37,7 +39,7 @@ class LandmarkMap:
     landmarks: Landmarks
     frames: Frames
     sightings: csr_matrix
-    """(frames, landmarks): how many patches of a frame show a landmark."""
+    """(frames, landmarks): how many patches of a frame show a landmark: lie within the radius of its position."""
     frame_names: tuple[str, ...]
     environments: tuple[str, ...]
     classes: tuple[str, ...]
@@ -64,7 +66,7 @@ class LandmarkMap:
 
         Args:
             model: Whose features to use.
-            scene: The place, which the map calls by the scene's name; or its features, if they have been computed.
+            scene: Its name becomes the environment's; or its features, if they have been computed.
             most: Landmarks at most, of each scale; the best are kept. By default all that are a radius apart.
             cache: Where the backbone's tokens are kept. By default with all others.
             progress: Show bars.
@@ -72,7 +74,7 @@ class LandmarkMap:
         seen = _features(model, scene, cache, progress)
         name = seen.scene.name
         empty = cls(
-            landmarks=no_landmarks(model.dimension),
+            landmarks=Landmarks.none(model.dimension),
             frames=Frames(np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros((0, len(model.radii)), np.float32)),
             sightings=csr_matrix((0, 0), dtype=np.int32),
             frame_names=(),
@@ -97,7 +99,7 @@ class LandmarkMap:
         cache: Path | None = None,
         progress: bool = False,
     ) -> "LandmarkMap":
-        """The map with further frames of one of its places, in the same world, without building it again.
+        """The map with more frames of one of its environments, in the same world, without building it again.
 
         What the frames show of the map's landmarks is added to them; spots that have no landmark yet get their own,
         chosen among the new frames alone.
@@ -105,50 +107,42 @@ class LandmarkMap:
         Args:
             model: The model the map was made with.
             scene: The frames.
-            environment: The place they are of. By default the map's only one.
+            environment: The one they are of. By default the map's only one.
             most: New landmarks at most, of each scale.
             cache: Where the backbone's tokens are kept. By default with all others.
             progress: Show bars.
         """
         self.check(model)
-        place = self.environment(environment)
+        number = self.environment_number(environment)
         seen = _features(model, scene, cache, progress)
         names = tuple(seen.scene.sources[index].name for index in seen.indices)
-        self.check_new(place, names)
+        self.check_new(number, names)
         classes = tuple(dict.fromkeys([*self.classes, *(label.name for label in seen.scene.classes)]))
         found = _with_columns(patches(seen, progress), seen.scene, classes)
         if not len(found.row):
             raise MapError(f"{seen.scene.name} has no patch with valid depth, so nothing can be put on a map")
-        known = _with_votes(self.landmarks, len(classes))
-        fresh = []
-        for scale, radius in enumerate(self.radii):
-            features = found.features(seen, scale)
-            rows = np.flatnonzero((known.scale == scale) & (known.environment == place))
-            near = within(known.position[rows], found.point, radius)
-            known = put(known, rows, pooled(take(known, rows), observed(near, found, features, len(classes))))
-            taken = known.position[rows]
-            new = choose(found, features, scale, radius, len(classes), taken=taken, most=most, progress=progress)
-            fresh.append(replace(new, environment=np.full(len(new), place, np.int32)))
-        landmarks = joined([known, *fresh])
-        poses = np.stack([seen.frame(row).world_from_camera for row in range(len(seen))])
-        frames = Frames(
-            environment=np.full(len(seen), place, np.int32),
-            world_from_camera=poses,
-            chance=_chance(landmarks, place, found, seen, len(self.radii)),
-        )
+        known = replace(self.landmarks, votes=_widened(self.landmarks.votes, len(classes)))
+        landmarks = grown(known, number, model, seen, found, most=most, progress=progress)
+        now, chance = looked_for(landmarks, number, self.radii, seen, found)
         before = csr_matrix(self.sightings, shape=(len(self.frames), len(self)), copy=True)
         before.resize(len(self.frames), len(landmarks))
-        now = _sightings(landmarks, place, found, len(seen))
+        sightings = csr_matrix(vstack([before, now]))
+        frames = Frames(
+            environment=np.full(len(seen), number, np.int32),
+            world_from_camera=np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]),
+            chance=chance,
+        )
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}
-        return replace(
+        added = replace(
             self,
-            landmarks=landmarks,
+            landmarks=replace(landmarks, views=views(sightings)),
             frames=joined([self.frames, frames]),
-            sightings=vstack([before, now], format="csr"),
+            sightings=sightings,
             frame_names=(*self.frame_names, *names),
             classes=classes,
             provenance={**self.provenance, "scenes": [*self.provenance.get("scenes", []), made_from]},
         )
+        return with_chance_raised(added, self.environments[number], [self])
 
     def check(self, model: LoCUS) -> None:
         """Refuse a model whose features are not this map's."""
@@ -158,26 +152,26 @@ class LandmarkMap:
                 f"{model.name} ({model.fingerprint}): their features mean different things; build the map again"
             )
 
-    def check_new(self, place: int, names: Sequence[str]) -> None:
-        """Refuse frames of a place that the map has already: what they show would count twice."""
-        here = {name for name, of in zip(self.frame_names, self.frames.environment, strict=True) if of == place}
+    def check_new(self, environment: int, names: Sequence[str]) -> None:
+        """Refuse frames of an environment that the map has already: what they show would count twice."""
+        here = {name for name, of in zip(self.frame_names, self.frames.environment, strict=True) if of == environment}
         if twice := sorted(here.intersection(names)):
             raise MapError(f"{len(twice)} of the frames are in the map already, {twice[0]} for one")
 
-    def environment(self, name: str | None) -> int:
-        """The number of a place of the map, of the only one if no name is given."""
+    def environment_number(self, name: str | None) -> int:
+        """The number of an environment of the map, of the only one if no name is given."""
         if name is None and len(self.environments) == 1:
             return 0
         if name not in self.environments:
-            asked = "name the place" if name is None else f"there is no place {name}"
+            asked = "name the environment" if name is None else f"there is no environment {name}"
             raise MapError(f"{asked}: the map has {', '.join(self.environments)}")
         return self.environments.index(name)
 
-    def place(self, number: int) -> "LandmarkMap":
-        """The map of one of the places alone."""
+    def environment(self, number: int) -> "LandmarkMap":
+        """The map of one of the environments alone."""
         if len(self.environments) == 1:
             return self
-        if number not in self._places:
+        if number not in self._alone:
             rows = np.flatnonzero(self.landmarks.environment == number)
             frames = np.flatnonzero(self.frames.environment == number)
             only = replace(
@@ -188,17 +182,17 @@ class LandmarkMap:
                 frame_names=tuple(self.frame_names[frame] for frame in frames),
                 environments=(self.environments[number],),
             )
-            self._places[number] = only
-        return self._places[number]
+            self._alone[number] = only
+        return self._alone[number]
 
     @cached_property
-    def _places(self) -> dict[int, "LandmarkMap"]:
+    def _alone(self) -> dict[int, "LandmarkMap"]:
         return {}
 
     def search(
         self, features: Float[Tensor, "q c"] | Float32[ndarray, "q c"], k: int = 1, scale: int = 0
     ) -> tuple[Float32[ndarray, "q k"], Int64[ndarray, "q k"]]:
-        """The landmarks of a scale most like each feature: similarity (cosine) and row in the map, best first."""
+        """The landmarks of a scale most similar to each feature: similarity (cosine) and row in the map, best first."""
         if not 0 <= scale < len(self.radii):
             raise MapError(f"the map has scales 0 to {len(self.radii) - 1}, not {scale}")
         values = features.detach().float().cpu().numpy() if isinstance(features, Tensor) else features
@@ -245,56 +239,13 @@ def _features(model: LoCUS, scene: Scene | SceneFeatures, cache: Path | None, pr
     return scene if isinstance(scene, SceneFeatures) else scene_features(model, scene, cache, progress=progress)
 
 
-def _with_columns(found: Patches, scene: Scene, classes: Sequence[str]) -> Patches:
+def _with_columns(found: ScenePatches, scene: Scene, classes: Sequence[str]) -> ScenePatches:
     """Labels as indices of the map's classes, -1 where there is none, instead of the scene's ids."""
     column = {label.id: classes.index(label.name) for label in scene.classes}
     ids, inverse = np.unique(found.label, return_inverse=True)
     return replace(found, label=np.array([column.get(int(each), -1) for each in ids], np.int32)[inverse])
 
 
-def _with_votes(landmarks: Landmarks, classes: int) -> Landmarks:
+def _widened(votes: Int32[ndarray, "n before"], classes: int) -> Int32[ndarray, "n after"]:
     """The same with columns for classes that no patch had so far."""
-    return replace(landmarks, votes=np.pad(landmarks.votes, ((0, 0), (0, classes - landmarks.votes.shape[1]))))
-
-
-def _sightings(landmarks: Landmarks, place: int, found: Patches, frames: int) -> csr_matrix:
-    """How many patches of each of a scene's frames show each landmark."""
-    total = csr_matrix((len(landmarks), frames), dtype=np.int32)
-    for radius in np.unique(landmarks.radius):
-        rows = np.flatnonzero((landmarks.radius == radius) & (landmarks.environment == place))
-        shown = by_frame(within(landmarks.position[rows], found.point, float(radius)), found.frame, frames).tocoo()
-        total += csr_matrix((shown.data, (rows[shown.row], shown.col)), shape=total.shape, dtype=np.int32)
-    return csr_matrix(total.T)
-
-
-def _chance(
-    landmarks: Landmarks, place: int, found: Patches, seen: SceneFeatures, scales: int
-) -> Float32[ndarray, "frames scales"]:
-    of_place = [
-        np.flatnonzero((landmarks.scale == scale) & (landmarks.environment == place)) for scale in range(scales)
-    ]
-    each = [
-        chance(take(landmarks, rows), found, found.features(seen, scale), len(seen))
-        for scale, rows in enumerate(of_place)
-    ]
-    return np.stack(each, axis=1)
-
-
-def no_landmarks(dimension: int) -> Landmarks:
-    """None yet, with features of a length."""
-    nothing = np.zeros(0, np.int32)
-    numbers, vectors = np.zeros(0, np.float32), np.zeros((0, 3), np.float32)
-    return Landmarks(
-        environment=nothing,
-        scale=nothing,
-        position=vectors,
-        radius=numbers,
-        mean=np.zeros((0, dimension), np.float32),
-        score=numbers,
-        patches=nothing,
-        views=nothing,
-        seen_from=vectors,
-        seen_at=vectors[:, :2],
-        colour=vectors,
-        votes=np.zeros((0, 0), np.int32),
-    )
+    return np.pad(votes, ((0, 0), (0, classes - votes.shape[1])))

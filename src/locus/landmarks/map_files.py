@@ -17,30 +17,13 @@ from scipy.sparse import csr_matrix
 
 from locus.errors import LocusError
 from locus.files import atomic, clear_leftovers
-from locus.landmarks.arrays import Frames, Landmarks
+from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
 
 VERSION = 1
 ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"
 KIND = "locus landmark map"
 GROUPS = {"landmarks": Landmarks, "frames": Frames}
-INTEGER, SINGLE, DOUBLE = np.int32, np.float32, np.float64
-SHAPES: dict[str, tuple[Any, ...]] = {  # of each array: its type, and what it has beside a row for each
-    "environment": (INTEGER,),
-    "scale": (INTEGER,),
-    "position": (SINGLE, 3),
-    "radius": (SINGLE,),
-    "mean": (SINGLE, "dimension"),
-    "score": (SINGLE,),
-    "patches": (INTEGER,),
-    "views": (INTEGER,),
-    "seen_from": (SINGLE, 3),
-    "seen_at": (SINGLE, 2),
-    "colour": (SINGLE, 3),
-    "votes": (INTEGER, "classes"),
-    "world_from_camera": (DOUBLE, 4, 4),
-    "chance": (SINGLE, "scales"),
-}
 
 
 def save(world: LandmarkMap, folder: Path) -> Path:
@@ -102,14 +85,15 @@ def _assembled(header: dict[str, Any], arrays: dict[str, ndarray]) -> LandmarkMa
     names = {part: tuple(map(str, header[part])) for part in ("frame names", "environments", "classes")}
     radii = tuple(map(float, header["radii"]))
     if not names["environments"] or not radii or not all(0 < radius < np.inf for radius in radii):
-        raise MapError("it has no places, or radii that are not positive")
+        raise MapError("it has no environments, or radii that are not positive")
     scenes = header["provenance"].get("scenes", [])
     if not isinstance(scenes, list):
         raise MapError("it does not say what it was made from")
-    sizes = {"landmarks": len(arrays["landmarks.score"]), "frames": len(names["frame names"])}
-    widths = {"classes": len(names["classes"]), "scales": len(radii)}
-    groups = {group: _group(group, arrays, rows, widths) for group, rows in sizes.items()}
-    sightings = _sparse([arrays[f"sightings.{part}"] for part in ("data", "indices", "indptr")], sizes)
+    rows = {"landmarks": len(arrays["landmarks.score"]), "frames": len(names["frame names"])}
+    dimension = arrays["landmarks.mean"].shape[-1]
+    sizes = {"dimension": dimension, "classes": len(names["classes"]), "scales": len(radii)}
+    groups = {group: _group(group, arrays, count, sizes) for group, count in rows.items()}
+    sightings = _sparse([arrays[f"sightings.{part}"] for part in ("data", "indices", "indptr")], rows)
     world = LandmarkMap(
         landmarks=Landmarks(**groups["landmarks"]),
         frames=Frames(**groups["frames"]),
@@ -125,18 +109,14 @@ def _assembled(header: dict[str, Any], arrays: dict[str, ndarray]) -> LandmarkMa
     return world
 
 
-def _group(group: str, arrays: dict[str, ndarray], rows: int, widths: dict[str, int]) -> dict[str, ndarray]:
+def _group(group: str, arrays: dict[str, ndarray], rows: int, sizes: dict[str, int]) -> dict[str, ndarray]:
     """The arrays of a group: of the type and width that its declaration says, all as long, with finite values."""
     checked = {}
-    for field in fields(GROUPS[group]):
-        array = arrays[f"{group}.{field.name}"]
-        kind, *rest = SHAPES[field.name]
-        wanted = (rows, *(widths.get(each, array.shape[-1]) if isinstance(each, str) else each for each in rest))
-        if array.dtype != kind or array.shape != wanted or not np.isfinite(array).all():
-            raise MapError(
-                f"{group}.{field.name} is {array.dtype} {array.shape}, not {np.dtype(kind)} {wanted}, or not finite"
-            )
-        checked[field.name] = array
+    for name, (kind, shape) in declared(GROUPS[group], **sizes).items():
+        array = arrays[f"{group}.{name}"]
+        if array.dtype != kind or array.shape != (rows, *shape) or not np.isfinite(array).all():
+            raise MapError(f"{group}.{name} is {array.dtype} {array.shape}, not {kind} {(rows, *shape)}, or not finite")
+        checked[name] = array
     return checked
 
 

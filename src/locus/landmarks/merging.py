@@ -10,17 +10,18 @@ from numpy import ndarray
 from scipy.sparse import block_diag, csr_matrix
 from scipy.spatial import KDTree
 
-from locus.landmarks.arrays import Landmarks, joined, put, take
-from locus.landmarks.describe import pooled
+from locus.landmarks.arrays import Landmarks, joined
+from locus.landmarks.chance import with_chance_raised
+from locus.landmarks.describe import pooled, views
 from locus.landmarks.map import LandmarkMap, MapError
 from locus.landmarks.selection import spread
 
 
 def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
-    """One map of all the places of several maps.
+    """One map of all the environments of several maps.
 
-    Places of the same name are the same world: where two of their landmarks are closer than their radius, the worthier
-    one stays, and gets what was seen of the other. Places of other names stay beside one another.
+    Environments of the same name are the same world: where two of their landmarks are closer than their radius, the
+    worthier one stays, and gets what was seen of the other. Environments of other names stay beside one another.
     """
     if not maps:
         raise MapError("there are no maps to merge")
@@ -33,14 +34,14 @@ def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
             )
     for one, other in combinations(maps, 2):
         for name in set(one.environments) & set(other.environments):
-            one.check_new(one.environment(name), other.place(other.environment(name)).frame_names)
-    places, classes = (
+            one.check_new(one.environment_number(name), other.environment(other.environment_number(name)).frame_names)
+    environments, classes = (
         tuple(dict.fromkeys(name for each in maps for name in getattr(each, part)))
         for part in ("environments", "classes")
     )
     landmarks, frames = [], []
     for each in maps:
-        number = np.array([places.index(name) for name in each.environments], np.int32)
+        number = np.array([environments.index(name) for name in each.environments], np.int32)
         votes = np.zeros((len(each), len(classes)), np.int32)
         votes[:, [classes.index(name) for name in each.classes]] = each.landmarks.votes
         landmarks.append(replace(each.landmarks, environment=number[each.landmarks.environment], votes=votes))
@@ -50,12 +51,12 @@ def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
     # Pooling moves landmarks a little, which may bring two closer than their radius again.
     while ((home := _homes(together, first.radii)) != np.arange(len(together))).any():
         together, sightings = _pooled(together, sightings, home)
-    return LandmarkMap(
+    merged = LandmarkMap(
         landmarks=together,
         frames=joined(frames),
         sightings=sightings,
         frame_names=tuple(name for each in maps for name in each.frame_names),
-        environments=places,
+        environments=environments,
         classes=classes,
         radii=first.radii,
         model=first.model,
@@ -64,14 +65,19 @@ def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
             "scenes": [scene for each in maps for scene in each.provenance.get("scenes", [])],
         },
     )
+    for name in environments:
+        parts = [each for each in maps if name in each.environments]
+        if len(parts) > 1:
+            merged = with_chance_raised(merged, name, parts)
+    return merged
 
 
 def _homes(landmarks: Landmarks, radii: Sequence[float]) -> Int[ndarray, " n"]:
     """Where what was seen of each landmark goes: to itself, or to the nearest that stays if a worthier one is close."""
     home = np.arange(len(landmarks))
-    for place in np.unique(landmarks.environment):
+    for environment in np.unique(landmarks.environment):
         for scale, radius in enumerate(radii):
-            rows = np.flatnonzero((landmarks.environment == place) & (landmarks.scale == scale))
+            rows = np.flatnonzero((landmarks.environment == environment) & (landmarks.scale == scale))
             stays = rows[spread(landmarks.position[rows], landmarks.worth[rows], radius)]
             if len(stays):
                 home[rows] = stays[KDTree(landmarks.position[stays]).query(landmarks.position[rows])[1]]
@@ -79,17 +85,16 @@ def _homes(landmarks: Landmarks, radii: Sequence[float]) -> Int[ndarray, " n"]:
 
 
 def _pooled(landmarks: Landmarks, sightings: csr_matrix, home: Int[ndarray, " n"]) -> tuple[Landmarks, csr_matrix]:
-    """The landmarks that stay, with the patches of those that go added to them."""
-    count, stays = len(landmarks), np.unique(home)
-    moved = csr_matrix((np.ones(count, np.int32), (np.arange(count), home)), shape=(count, count))
-    sightings = csr_matrix((sightings @ moved)[:, stays])
-    goes = np.flatnonzero(home != np.arange(count))
-    grown = np.isin(stays, home[goes])
-    while len(goes):
-        into, first = np.unique(home[goes], return_index=True)  # one for each that stays, then the next
-        landmarks = put(landmarks, into, pooled(take(landmarks, into), take(landmarks, goes[first])))
-        goes = np.delete(goes, first)
-    landmarks = take(landmarks, stays)
-    # A frame may show several that became one, so views cannot be summed up.
-    views = np.where(grown, np.diff(sightings.tocsc().indptr), landmarks.views).astype(np.int32)
-    return replace(landmarks, views=views), sightings
+    """The landmarks that stay, with the patches of those that go.
+
+    A frame shows what several became as often as it shows the one it shows most: the others' patches may be the same.
+    """
+    stays, row = np.unique(home, return_inverse=True)
+    into = csr_matrix((np.ones(len(home), np.int32), (row, np.arange(len(home)))), (len(stays), len(home)))
+    shown = sightings.tocoo()
+    order = np.lexsort((-shown.data, row[shown.col], shown.row))  # by frame and landmark, the most first
+    frame, column = shown.row[order], row[shown.col][order]
+    most = np.unique(np.stack([frame, column]), axis=1, return_index=True)[1]
+    kept = (shown.data[order][most], (frame[most], column[most]))
+    sightings = csr_matrix(kept, (sightings.shape[0], len(stays)))
+    return replace(pooled(landmarks, stays, into), views=views(sightings)), sightings

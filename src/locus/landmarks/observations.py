@@ -15,7 +15,7 @@ from locus.scenes.patches import patch_centres
 
 
 @dataclass(frozen=True, eq=False)
-class Patches:
+class ScenePatches:
     """The patches of a scene that have a point of the world, one row each."""
 
     row: Int[ndarray, " n"]
@@ -29,12 +29,14 @@ class Patches:
     colour: Float[ndarray, "n 3"]
     label: Int[ndarray, " n"]
     """Class ids of the scene, 0 where unlabelled."""
+    frames: int
+    """How many the scene has; some may have no such patch."""
 
     def features(self, seen: SceneFeatures, scale: int) -> Float[ndarray, "n c"]:
         return seen.features[scale].flatten(0, 2).numpy()[self.row]
 
 
-def patches(seen: SceneFeatures, progress: bool = False) -> Patches:
+def patches(seen: SceneFeatures, progress: bool = False) -> ScenePatches:
     """The patches of a scene, with the colours and labels of its frames."""
     rows, columns = seen.grid
     known = np.isfinite(seen.points).all(axis=-1)
@@ -51,7 +53,7 @@ def patches(seen: SceneFeatures, progress: bool = False) -> Patches:
             label[index] = semantic[np.ix_(y, x)]
         towards[index] = frame.world_from_camera[:3, 3] - seen.points[index]
     towards = towards[known]
-    return Patches(
+    return ScenePatches(
         row=np.flatnonzero(known),
         frame=np.nonzero(known)[0],
         point=seen.points[known],
@@ -59,6 +61,7 @@ def patches(seen: SceneFeatures, progress: bool = False) -> Patches:
         seen_at=np.broadcast_to(patch_centres(seen.grid, 1, 1), (len(seen), rows, columns, 2))[known],
         colour=colour[known],
         label=label[known],
+        frames=len(seen),
     )
 
 

@@ -11,12 +11,11 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
+from locus.objective import smooth_ap
 from locus.objective.sets import squared_distances, squared_radii
 from locus.progress import track
 
-PAIRS_AT_ONCE = 2**21
-BELOW = 20  # sigma(-20) is 2e-9
-BINS = 8  # a tau: so fine that over three of them the sigmoid is a cubic to 1e-6
+PAIRS_AT_ONCE = 2**20
 
 
 def candidates(points: Float[ndarray, "n 3"], radius: float, most: int) -> Int[ndarray, " m"]:
@@ -66,7 +65,7 @@ def landmark_scores(
     0 for a candidate that one frame alone shows.
     """
     if not len(landmarks):
-        return np.zeros(0)
+        return np.zeros(0, np.float32)
     order = torch.from_numpy(np.argsort(frames, kind="stable"))
     sizes = np.unique(frames, return_counts=True)[1].tolist()
     positions = torch.from_numpy(points)
@@ -84,42 +83,9 @@ def landmark_scores(
         sums = torch.einsum("mfp,fpc->fmc", shown.to(features.dtype), patches)
         others = functional.normalize(sums.sum(dim=0) - sums, dim=-1)
         scores = torch.einsum("fmc,fpc->mfp", others, patches).flatten(1)
-        scores.masked_fill_(squared > outer, -math.inf)
-        views = shown.any(dim=2).sum(dim=1)
-        rankings = zip(scores.numpy(), positive.numpy(), views, strict=True)
-        values += [_smooth_ap(row, found, tau) if seen > 1 else 0.0 for row, found, seen in rankings]
-    return np.array(values, np.float64)
-
-
-def _smooth_ap(scores: Float[ndarray, " n"], positive: Bool[ndarray, " n"], tau: float) -> float:
-    """Smooth-AP_j (eq. 3) of one landmark, whose scores are -inf outside its universe; 0 without a positive.
-
-    A patch counts in a rank by its score alone. So scores are put on a grid first, and then a rank takes as many
-    sigmoids as the grid has points, however many patches there are.
-    """
-    # Sorted, because a mean's last digits depend on its order, and that of the frames is not to count.
-    found = np.sort(scores[np.flatnonzero(positive)])
-    if not len(found):
-        return 0.0
-    lowest = found[0] - BELOW * tau  # what scores less takes no part in the rank of any positive
-    ranked = scores[scores > lowest]
-    width = tau / BINS
-    bins = int((ranked.max() - lowest) / width) + 1
-
-    def on_grid(values: Float[ndarray, " k"]) -> Float[ndarray, " points"]:
-        """Each is shared by the four points around it so that sums of cubics stay what they are."""
-        place = (values - lowest) / width
-        node = place.astype(np.int64)
-        way = place - node  # from the second of the points towards the third
-        a, b = way * (way - 1), (way + 1) * (way - 2)
-        shares = a * (2 - way) / 6, b * (way - 1) / 2, -b * way / 2, a * (way + 1) / 6
-        return np.sum([np.bincount(node + point, share, bins + 3) for point, share in enumerate(shares)], axis=0)
-
-    grid = lowest + np.arange(-1, bins + 2, dtype=np.float32) * width
-    above = torch.sigmoid(torch.from_numpy((grid - found[:, None]) / tau))  # (positives, points)
-    # A pair is not ranked against itself, which sigma(0) stands for in both ranks.
-    among, of_all = (0.5 + above @ torch.from_numpy(on_grid(each)).float() for each in (found, ranked))
-    return float((among / of_all).mean())
+        seen_again = shown.any(dim=2).sum(dim=1) > 1
+        values.append(smooth_ap(scores.T, positive.T, (squared <= outer).T, tau) * seen_again)
+    return torch.cat(values).numpy()
 
 
 def spread(

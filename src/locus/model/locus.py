@@ -53,6 +53,8 @@ class LoCUS(
         norm: Whether the backbone's final norm is applied to its tokens.
         attention_scale: Of the paper's head; by default one over the root of a head's width.
         resolution: Pixels of an image's shorter side before it is cut into patches. By default as it is.
+        kappa: Of the objective it was trained with (eq. 4), by which the landmarks of its maps are chosen.
+        tau: The same (eq. 3). The defaults are those of models saved before this was kept.
     """
 
     def __init__(
@@ -67,12 +69,16 @@ class LoCUS(
         norm: bool | None = None,
         attention_scale: float | None = None,
         resolution: int | None = None,
+        kappa: float = 50.0,
+        tau: float = 0.01,
     ) -> None:
         super().__init__()
         if not radii or not all(0 < radius < float("inf") for radius in radii):
             raise ModelError(f"radii are positive numbers of metres, one a scale, not {tuple(radii)}")
         if dimension < 1 or (resolution is not None and resolution < 1):
             raise ModelError(f"dimension and resolution are positive numbers, not {dimension} and {resolution}")
+        if not (kappa >= 1 and 0 < tau < float("inf")):
+            raise ModelError(f"kappa is at least 1 and tau a positive number, not {kappa} and {tau}")
         if isinstance(backbone, str):
             backbone = backbones.load(backbone, layer, norm=norm)
         elif layer not in (None, backbone.layer) or norm not in (None, backbone.norm):
@@ -81,6 +87,7 @@ class LoCUS(
         self.radii = tuple(float(radius) for radius in radii)
         self.dimension = backbone.dimension if head == "identity" else dimension
         self.resolution = resolution
+        self.kappa, self.tau = kappa, tau
         scales = len(self.radii)
         self.head = build(head, backbone, dimension, scales, blocks=blocks, attention_scale=attention_scale)
         self.config: dict[str, Any] = {
@@ -94,6 +101,8 @@ class LoCUS(
             "blocks": blocks,
             "attention_scale": attention_scale,
             "resolution": resolution,
+            "kappa": kappa,
+            "tau": tau,
         }
         self.eval()
 
@@ -148,8 +157,9 @@ class LoCUS(
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that tells what features come out."""
-        digest = hashlib.sha256(json.dumps(self.config, sort_keys=True).encode())
+        """A hash of all that tells what features come out; kappa and tau do not."""
+        config = {name: value for name, value in self.config.items() if name not in ("kappa", "tau")}
+        digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
         for name, weight in sorted(self.head.state_dict().items()):
             digest.update(name.encode() + weight.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]

@@ -19,7 +19,7 @@ def check_tau(tau: Number) -> None:
         raise ObjectiveError(f"tau must be a positive, finite number, but is {tau}")
 
 
-def exact(tensor: Tensor) -> Tensor:
+def full_precision(tensor: Tensor) -> Tensor:
     """In float32, unless it is in float64."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 
@@ -39,13 +39,14 @@ def check_ranking(scores: Tensor, positive: Tensor, universe: Tensor) -> None:
         check_shape(name, mask, tuple(scores.shape), "one entry for each score")
         if mask.dtype != torch.bool:
             raise ObjectiveError(f"{name} must be a boolean mask, but is {mask.dtype}")
-    outside = int((positive & ~universe).sum())
-    if outside:
+    outside = positive > universe
+    if outside.any():
         raise ObjectiveError(
-            f"{outside} positive pairs lie outside the universe; a positive must be in the universe (is kappa < 1?)"
+            f"{int(outside.sum())} positive pairs lie outside the universe; "
+            "a positive must be in the universe (is kappa < 1?)"
         )
-    wrong = int((~scores.detach().isfinite()).sum())
-    if wrong:
+    if scores.numel() and not all(bool(end.isfinite()) for end in scores.detach().aminmax()):
+        wrong = int((~scores.detach().isfinite()).sum())
         raise ObjectiveError(f"{wrong} scores are NaN or infinite; scores must be finite, also outside the universe")
 
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from .checks import Number, ObjectiveError
 
-BINS_PER_TAU = 32
 MOST_BINS = 2**22
 
 
@@ -38,14 +37,12 @@ class Grid:
     points: int
 
     @classmethod
-    def covering(
-        cls, low: float, high: float, tau: Number, points: int = 4, bins_per_tau: Number = BINS_PER_TAU
-    ) -> "Grid":
+    def covering(cls, low: float, high: float, tau: Number, *, points: int, bins_per_tau: int) -> "Grid":
         width = tau / bins_per_tau
         bins = math.ceil((high - low) / width) + 4  # two nodes to spare at each end
         if bins > MOST_BINS:
             raise ObjectiveError(
-                f"the scores span {high - low:.3g}, more than {MOST_BINS // BINS_PER_TAU} times tau = {tau:.3g}"
+                f"the scores span {high - low:.3g}, more than {MOST_BINS // bins_per_tau} times tau = {tau:.3g}"
             )
         return cls(low - 1.5 * width, width, bins, tau, points)
 
@@ -124,7 +121,7 @@ def convolve(weights: Float[Tensor, "*lists bins"], kernel: Float[Tensor, "lags"
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankCurves:
     """Smooth AP of ranked lists, and its derivative with respect to every score, from two histograms each.
 
     `A` and `N` are the rank sums at the nodes: A = 1 + R+ - 1/2, where the half takes out the pair itself
@@ -139,7 +136,7 @@ class Ranking:
     positives: Float[Tensor, "lists 1"]
 
     @classmethod
-    def of(cls, grid: Grid, positive_moments: Tensor, negative_moments: Tensor) -> "Ranking":
+    def of(cls, grid: Grid, positive_moments: Tensor, negative_moments: Tensor) -> "RankCurves":
         positive, negative = node_weights(positive_moments), node_weights(negative_moments)
         R = convolve(torch.stack([positive, negative]), torch.sigmoid(_lags(grid, positive)))
         count = positive_moments[0, :, : grid.bins].sum(dim=1, keepdim=True).round()

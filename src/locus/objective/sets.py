@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from .checks import Number, ObjectiveError, check_integers, check_landmarks, check_shape, exact
+from .checks import Number, ObjectiveError, check_integers, check_landmarks, check_shape, full_precision
 
 
 def retrieval_sets(
@@ -24,9 +24,9 @@ def retrieval_sets(
     patches they were sampled from, and that one pair is in neither set. Neither is any pair of a patch without a
     valid position (one that is not finite). With `exclude_same_frame`, nor is any pair within one frame.
     """
-    check_patches(positions, environments, frames)
+    check_patches(positions, environments=environments, frames=frames)
     check_landmarks(landmarks, len(positions))
-    positions, landmarks = exact(positions.detach()), landmarks.long()
+    positions, landmarks = full_precision(positions.detach()), landmarks.long()
     squared = squared_distances(positions.T, positions[landmarks].T.contiguous())
     apart = environments[:, None] != environments[landmarks]
     if exclude_same_frame:
@@ -62,11 +62,11 @@ def squared_radii(
     return radii.square(), (kappa * radii).square().clamp(max=largest)
 
 
-def check_patches(positions: Tensor, environments: Tensor, frames: Tensor) -> None:
-    """A position, an environment and a frame for every patch."""
+def check_patches(positions: Tensor, **numbers: Tensor) -> None:
+    """A position for every patch, and numbers such as its environment's and its frame's."""
     if positions.ndim != 2 or positions.shape[1] != 3:
         raise ObjectiveError(f"positions must have shape (n, 3), but has {tuple(positions.shape)}")
     if not positions.is_floating_point():
         raise ObjectiveError(f"positions must be floating point, in metres, but is {positions.dtype}")
-    check_integers("environments", environments, len(positions), "one for each patch")
-    check_integers("frames", frames, len(positions), "one for each patch")
+    for name, values in numbers.items():
+        check_integers(name, values, len(positions), "one for each patch")

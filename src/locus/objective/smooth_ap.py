@@ -1,112 +1,80 @@
-"""Smooth AP of given scores in linear time: of every landmark (eq. 3), or of all pairs as one list (eq. 5)."""
+"""Smooth-AP_j (eq. 3) of given scores, in linear time: how well each landmark's embedding ranks its own patches.
 
-import math
+The paper prints the two sums of eq. 3 over the pairs kl of *all* landmarks. Here they run over the patches k of
+landmark j alone. Only then is the limit of small tau "the exact AP with theta_j as the query embedding", as the paper
+says, and only then does a landmark's value not depend on which others were drawn. Eq. 5 ranks all pairs together.
+"""
+
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from .checks import Number, check_ranking, check_tau, exact
-from .curves import Grid, Ranking, deposit, interpolant, read
+from .checks import Number, check_ranking, check_tau, full_precision
+from .curves import Grid, RankCurves, deposit, interpolant, read
 
-PAIRS_AT_ONCE = 2**18  # a step's arrays stay in cache
-LANES = 8  # a long list is deposited as this many, side by side, so that it uses several cores
-
-
-def vectorized_smooth_ap(
-    scores: Float[Tensor, "n m"], positive: Bool[Tensor, "n m"], universe: Bool[Tensor, "n m"], tau: Number
-) -> Float[Tensor, ""]:
-    """V-Smooth-AP (eq. 5): all pairs of the universe as one ranked list. To be maximised; 0 if nothing is positive.
-
-    A pair is not ranked against itself. Equals `vectorized_smooth_ap_reference` to 1e-5, its gradient to 1e-4.
-    """
-    check_tau(tau)
-    check_ranking(scores, positive, universe)
-    lanes = math.gcd(LANES, scores.numel())
-    if lanes == 0 or not universe.any():
-        return scores.sum() * 0
-    grid = _grid(scores, universe, tau)
-    return smooth_ap_of_lists(
-        scores.reshape(lanes, -1), positive.reshape(lanes, -1), universe.reshape(lanes, -1), grid, True
-    ).squeeze(0)
+REACH = 30  # sigma(-30) is 1e-13: scores so many tau below a list's lowest positive take no part in any rank
+BINS_PER_TAU = 8
+BINS_AT_ONCE = 2**18
 
 
 def smooth_ap(
     scores: Float[Tensor, "n m"], positive: Bool[Tensor, "n m"], universe: Bool[Tensor, "n m"], tau: Number
 ) -> Float[Tensor, "m"]:
-    """Smooth-AP_j (eq. 3): every landmark's own ranked list. Landmarks are chosen by it; 0 without a positive."""
+    """Smooth-AP_j of every landmark, differentiable; 0 for a landmark without a positive. Landmarks are chosen by it.
+
+    Approximates the definition, `vectorized_smooth_ap_reference` of one column, to 1e-5, and its gradient to 1e-4.
+    """
     check_tau(tau)
     check_ranking(scores, positive, universe)
-    if not universe.any():
+    lists, positive, universe = (each.T.contiguous() for each in (scores, positive, universe))  # a row a landmark
+    known = lists.detach()
+    if not known.numel():
+        return scores.sum(dim=0)
+    lowest = torch.where(positive, known, torch.inf).amin(dim=1, keepdim=True)
+    ranked = (universe & (known >= lowest - REACH * tau)).view(-1).nonzero()[:, 0]
+    if not len(ranked):
         return scores.sum(dim=0) * 0
-    grid = _grid(scores, universe, tau)
-    at_once = max(1, PAIRS_AT_ONCE // grid.bins)
-    columns = zip(*(x.T.split(at_once) for x in (scores, positive, universe)), strict=True)
-    return torch.cat([smooth_ap_of_lists(*(x.contiguous() for x in block), grid, False) for block in columns])
+    ends = torch.arange(len(lists) + 1, device=ranked.device) * len(scores)
+    sizes = torch.searchsorted(ranked, ends).diff()  # of the lists, one after the other in `ranked`
+    pairs, found = full_precision(lists).view(-1)[ranked], positive.view(-1)[ranked]
+    span = pairs.detach().aminmax()
+    grid = Grid.covering(span.min.item(), span.max.item(), tau, points=4, bins_per_tau=BINS_PER_TAU)
+    blocks = sizes.split(max(1, BINS_AT_ONCE // grid.bins))
+    parts = [each.split([int(block.sum()) for block in blocks]) for each in (pairs, found)]
+    values = [SmoothAPOfLists.apply(*part, grid) for part in zip(*parts, blocks, strict=True)]
+    return torch.cat(values).to(scores.dtype)
 
 
-def _grid(scores: Tensor, universe: Tensor, tau: Number) -> Grid:
-    present = scores.detach()[universe]
-    return Grid.covering(float(present.min()), float(present.max()), tau)
+class SmoothAPOfLists(torch.autograd.Function):
+    """The value of each list of pairs, which stand one after the other; `sizes` says how many each has.
 
-
-def smooth_ap_of_lists(
-    scores: Float[Tensor, "lists k"],
-    positive: Bool[Tensor, "lists k"],
-    universe: Bool[Tensor, "lists k"],
-    grid: Grid,
-    pooled: bool,
-) -> Float[Tensor, "values"]:
-    """Smooth AP of each row, or of all rows together as one list if `pooled`."""
-    return _SmoothAP.apply(exact(scores), positive, universe, grid, pooled).to(scores.dtype)
-
-
-class _SmoothAP(torch.autograd.Function):
-    """The derivative is read off its own curves: differentiating through the bins would lose two digits."""
+    The derivative is read off its own curves: differentiating through the bins would lose two digits.
+    """
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, positive: Tensor, universe: Tensor, grid: Grid, pooled: bool) -> Tensor:
-        lists = 1 if pooled else len(scores)
-        positives = grid.empty_moments(lists, device=scores.device)
-        negatives = grid.empty_moments(len(scores), device=scores.device)
-        for part in _parts(scores):
-            node, offset = grid.locate(scores[:, part].double())  # near pairs are 1e-7 apart in float32
-            place, place_node = _listed(positive[:, part], node, lists, grid)
-            deposit(positives.view(grid.points, 1, -1), place_node, offset[place][None])
-            deposit(negatives, node.add_(_left_out(positive, universe, part), alpha=grid.bins), offset)
-        if pooled:
-            negatives = negatives.sum(dim=1, keepdim=True)
-        ctx.ranking = Ranking.of(grid, positives, negatives)
-        ctx.save_for_backward(scores, positive, universe)
-        return ctx.ranking.value().to(scores.dtype)
+    def forward(ctx: Any, scores: Tensor, positive: Tensor, sizes: Tensor, grid: Grid) -> Tensor:
+        node, offset = grid.locate(scores.double())  # near pairs are 1e-7 apart in float32
+        node += (2 * grid.bins * torch.arange(len(sizes), device=sizes.device)).repeat_interleave(sizes)
+        place = positive.nonzero()[:, 0]
+        positives, negatives = (grid.empty_moments(len(sizes), device=scores.device) for _ in range(2))
+        deposit(positives.view(grid.points, 1, -1), node[None, place], offset[None, place])
+        node[place] += grid.bins  # to where nobody reads
+        deposit(negatives.view(grid.points, 1, -1), node[None], offset[None])
+        ctx.curves = RankCurves.of(grid, positives, negatives)
+        ctx.save_for_backward(node, offset, place)
+        return ctx.curves.value().to(scores.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None, None]:
-        scores, positive, universe = ctx.saved_tensors
-        grid = ctx.ranking.grid
-        up, down = (interpolant(outer[:, None].double() * curve, grid.points) for curve in ctx.ranking.derivatives())
-        gradient = torch.empty_like(scores)
-        for part in _parts(scores):
-            node, offset = grid.locate(scores[:, part].double())  # near pairs are 1e-7 apart in float32
-            place, place_node = _listed(positive[:, part], node, len(outer), grid)
-            some = read(down, node.add_(_left_out(positive, universe, part), alpha=grid.bins), offset)
-            some[place] = read(up.view(grid.points, 1, -1), place_node, offset[place][None])[0]
-            gradient[:, part] = some
-        return gradient, None, None, None, None
-
-
-def _parts(scores: Tensor) -> list[slice]:
-    step = max(1, PAIRS_AT_ONCE // len(scores))
-    return [slice(start, start + step) for start in range(0, scores.shape[1], step)]
-
-
-def _left_out(positive: Tensor, universe: Tensor, part: slice) -> Tensor:
-    return positive[:, part] | ~universe[:, part]
-
-
-def _listed(positive: Tensor, node: Tensor, lists: int, grid: Grid) -> tuple[tuple[Tensor, ...], Tensor]:
-    """Where the positives are, and their nodes when all lists are laid end to end; they are few."""
-    place = positive.nonzero(as_tuple=True)
-    return place, (node[place] + place[0] % lists * (2 * grid.bins))[None]
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None]:
+        node, offset, place = ctx.saved_tensors
+        grid = ctx.curves.grid
+        up, down = (
+            interpolant(outer[:, None].double() * curve, grid.points).view(grid.points, 1, -1)
+            for curve in ctx.curves.derivatives()
+        )
+        gradient = read(down, node[None], offset[None])[0]
+        gradient[place] = read(up, node[None, place] - grid.bins, offset[None, place])[0]
+        return gradient.to(outer.dtype), None, None, None

@@ -30,7 +30,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Points:
+class SortedPoints:
     """Patches or landmarks, sorted so that neighbours in space are neighbours in memory; invalid ones are left out."""
 
     order: Int[Tensor, "k"]
@@ -39,7 +39,7 @@ class Points:
     frame: Float[Tensor, "k"]
 
     @classmethod
-    def sorted(cls, position: Tensor, environment: Tensor, frame: Tensor) -> "Points":
+    def sorted(cls, position: Tensor, environment: Tensor, frame: Tensor) -> "SortedPoints":
         order = position.isfinite().all(dim=1).nonzero().squeeze(1)
         order = order[morton_code(position[order]).argsort(stable=True)]
         order = order[environment[order].argsort(stable=True)]
@@ -64,8 +64,8 @@ def morton_code(position: Float[Tensor, "k 3"]) -> Int[Tensor, "k"]:
 class Layout:
     """Patches, landmarks and radii of one batch, and its tiles. Holds nothing of size n x m."""
 
-    patches: Points
-    landmarks: Points
+    patches: SortedPoints
+    landmarks: SortedPoints
     own_patch: Int[Tensor, "m"]  # where among the sorted patches each sorted landmark comes from, or -1
     inner: Float[Tensor, "radii m"]  # squared radii of the positive set and of the universe
     outer: Float[Tensor, "radii m"]

@@ -22,7 +22,7 @@ def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: P
         How many landmarks have a label, and how many there are.
     """
     name = seen.scene.name
-    place = world.environment(name if name in world.environments else None)
+    place = world.environment_number(name if name in world.environments else None)
     rows = np.flatnonzero(world.landmarks.environment == place)
     spots = take(world.landmarks, rows)
     shares, patches = probe_votes(probe, seen, spots.position, spots.radius)

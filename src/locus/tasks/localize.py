@@ -171,7 +171,7 @@ def _in_place(
 ) -> Location:
     """The best pose in one place, however bad. It rests on the finest scale, whose landmarks are the most exact."""
     finest = int(np.argmin(world.radii))
-    local = world.place(place)
+    local = world.environment(place)
     matches = match_landmarks(local, features[finest], (camera.width, camera.height), finest)
     if points is not None:
         matches = _only(matches, np.isfinite(points[matches.patch]).all(axis=1))

@@ -17,11 +17,10 @@ from torch import Tensor
 
 from locus.model import LoCUS
 from locus.model.heads import start_from_pca
-from locus.objective import ObjectiveError, RetrievalObjective
+from locus.objective import ObjectiveError, RetrievalObjective, mean_embeddings
 from locus.training.baselines import sample_rows, untrained
 from locus.training.batches import Batch, Sampler
 from locus.training.checkpoints import BEST, LAST, METRICS, State, append_metrics, save_state
-from locus.training.embeddings import mean_of_positives
 from locus.training.environments import Environment
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
@@ -160,7 +159,8 @@ class Trainer:
         geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks)
         embeddings = None  # the features of the landmarks' own patches
         if self.settings.embedding == "mean":
-            embeddings = mean_of_positives(features, batch, self.settings.radii, self.processes.group)
+            near = (batch.positions, batch.environments, batch.landmarks, self.settings.radii)
+            embeddings = mean_embeddings(features, *near, self.processes.group)
         loss = 1 - self.objective(features, *geometry, embeddings).mean()
         self.optimizer.zero_grad()
         loss.backward()

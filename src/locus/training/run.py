@@ -109,6 +109,8 @@ def _model(settings: Settings) -> LoCUS:
         head=settings.head,
         blocks=settings.blocks,
         resolution=settings.resolution,
+        kappa=settings.kappa,
+        tau=settings.tau,
     ).to(device)
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from locus.features.dense import SceneFeatures, scene_features
 from locus.landmarks import LandmarkMap, MapError
 from locus.landmarks.arrays import Landmarks, take
-from locus.landmarks.map import no_landmarks
 from locus.model import LoCUS
 from locus.scenes import Scene
 from locus.tasks.cosegmentation import feature_at
@@ -49,7 +48,7 @@ class Place:
         if world is not None:
             world.check(model)
             # The only place may go by another name, which `warning` tells; of several, one must be this scene.
-            world = world.place(0 if len(world.environments) == 1 else world.environment(scene.name))
+            world = world.environment(0 if len(world.environments) == 1 else world.environment_number(scene.name))
         seen = scene_features(model, scene, cache, progress=progress)
         pictures, cloud = gather(seen, progress=progress)
         if world is not None:
@@ -97,7 +96,7 @@ class Place:
     def landmarks(self, scale: int) -> Landmarks:
         """Those of one scale."""
         if self.world is None:
-            return no_landmarks(self.model.dimension)
+            return Landmarks.none(self.model.dimension)
         return take(self.world.landmarks, np.flatnonzero(self.world.landmarks.scale == scale))
 
     def query(self, hit: Hit, scale: int) -> Float[Tensor, " c"]:

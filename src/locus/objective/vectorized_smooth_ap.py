@@ -12,15 +12,24 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from .checks import UNIT_TOLERANCE, Number, ObjectiveError, check_landmarks, check_shape, check_tau, check_unit, exact
-from .curves import Grid, Ranking, deposit, interpolant, read
+from .checks import (
+    UNIT_TOLERANCE,
+    Number,
+    ObjectiveError,
+    check_landmarks,
+    check_shape,
+    check_tau,
+    check_unit,
+    full_precision,
+)
+from .curves import Grid, RankCurves, deposit, interpolant, read
 from .distributed import rows_of_all
-from .scoring import score
 from .sets import check_patches, squared_radii
-from .smooth_ap import LANES, PAIRS_AT_ONCE
-from .tiles import Layout, Points, Tile
+from .similarity import score
+from .tiles import Layout, SortedPoints, Tile
 
-PAIRS_AT_ONCE_ON_GPU = 2**22
+PAIRS_AT_ONCE, PAIRS_AT_ONCE_ON_GPU = 2**18, 2**22  # on a CPU, a step's arrays stay in cache
+LANES = 8  # a long list is deposited as this many, side by side, so that it uses several cores
 PAIRS_SUMMED = 2**23
 PAIRS_KEPT = 2**24  # from pass 1 for pass 2, which scores the others again: 64 MiB in float32, however large the batch
 HIGHEST_SCORE = (1 + UNIT_TOLERANCE) ** 2
@@ -71,9 +80,9 @@ class RetrievalObjective:
         numbered alike everywhere; each gets the value of the union, and its own part of that value's gradient (so
         gradients of shared parameters are to be summed over processes, not averaged). All must call backward.
         """
-        check_patches(positions, environments, frames)
+        check_patches(positions, environments=environments, frames=frames)
         check_landmarks(landmarks, len(positions))
-        positions, landmarks = exact(positions.detach()), landmarks.long()
+        positions, landmarks = full_precision(positions.detach()), landmarks.long()
         radii = self.radius if isinstance(self.radius, tuple) else (self.radius,)
         features = _stack("features", features, len(radii), len(positions))
         if embeddings is None:
@@ -109,7 +118,8 @@ class RetrievalObjective:
             own[mine] = landmarks
         number = torch.cat([frames, of_landmarks[2]]).unique(return_inverse=True)[1]  # small, so exact as floats
         frames, of_landmarks[2] = number.split([len(frames), len(own)])
-        patches, sorted_landmarks = Points.sorted(positions, environments, frames), Points.sorted(*of_landmarks)
+        patches = SortedPoints.sorted(positions, environments, frames)
+        sorted_landmarks = SortedPoints.sorted(*of_landmarks)
         rank = own.new_full((len(positions) + 1,), -1)  # the last entry: landmarks of other processes
         rank[patches.order] = torch.arange(len(patches.order), device=rank.device, dtype=rank.dtype)
         order = sorted_landmarks.order
@@ -129,7 +139,7 @@ def _stack(name: str, vectors: Tensor, radii: int, rows: int) -> Float[Tensor, "
     if not vectors.is_floating_point():
         raise ObjectiveError(f"{name} must be floating point, but is {vectors.dtype}")
     check_unit(name, vectors)
-    return exact(vectors).expand(radii, -1, -1)
+    return full_precision(vectors).expand(radii, -1, -1)
 
 
 class _Fused(torch.autograd.Function):
@@ -139,7 +149,7 @@ class _Fused(torch.autograd.Function):
     def forward(
         ctx: Any, features: Tensor, embeddings: Tensor, layout: Layout, tau: Number, group: ProcessGroup | None
     ) -> Tensor:
-        grid = Grid.covering(-HIGHEST_SCORE, HIGHEST_SCORE, tau, points=3)  # fast; products in float32 are less exact
+        grid = Grid.covering(-HIGHEST_SCORE, HIGHEST_SCORE, tau, points=3, bins_per_tau=32)
         ctx.patches, ctx.landmarks = features.shape[1], embeddings.shape[1]
         features = features[:, layout.patches.order]
         embeddings = embeddings[:, layout.landmarks.order] / grid.width  # so that scores come out in bins
@@ -167,16 +177,16 @@ class _Fused(torch.autograd.Function):
         moments = torch.stack([positives, negatives + recent.sum(dim=2, dtype=torch.float64)])
         if group is not None:
             torch.distributed.all_reduce(moments, group=group)
-        ctx.ranking, ctx.layout, ctx.tiles = Ranking.of(grid, *moments), layout, tiles
+        ctx.curves, ctx.layout, ctx.tiles = RankCurves.of(grid, *moments), layout, tiles
         ctx.save_for_backward(features, embeddings)
-        return ctx.ranking.value().to(features.dtype)
+        return ctx.curves.value().to(features.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         features, embeddings = ctx.saved_tensors
-        layout, grid = ctx.layout, ctx.ranking.grid
-        up, down = (interpolant(outer[:, None].double() * curve, grid.points) for curve in ctx.ranking.derivatives())
+        layout, grid = ctx.layout, ctx.curves.grid
+        up, down = (interpolant(outer[:, None].double() * curve, grid.points) for curve in ctx.curves.derivatives())
         down = down.to(features.dtype)  # but not `up`, in which a pair's terms with itself cancel
         to_features, to_embeddings = torch.zeros_like(features), torch.zeros_like(embeddings)
         others = (score(tile, features, embeddings, layout, grid) for tile in ctx.tiles[ctx.kept_tiles :])

@@ -1,4 +1,4 @@
-"""The fused objective against dense sets and the quadratic definition in float64."""
+"""The objective against dense sets and the quadratic definition in float64."""
 
 import math
 
@@ -12,7 +12,7 @@ from locus.objective import (
     RetrievalObjective,
     mean_embeddings,
     retrieval_sets,
-    vectorized_smooth_ap,
+    smooth_ap,
     vectorized_smooth_ap_reference,
 )
 
@@ -36,6 +36,11 @@ def dense(
     positive, universe = retrieval_sets(positions, environments, frames, landmarks, radius, kappa, exclude_same_frame)
     embeddings = features[landmarks] if embeddings is None else embeddings
     return function(features @ embeddings.T, positive, universe, tau)
+
+
+def as_one_list(scores, positive, universe, tau):
+    """Eq. 5 is eq. 3 of a single list."""
+    return smooth_ap(*(x.reshape(-1, 1) for x in (scores, positive, universe)), tau)[0]
 
 
 def gradient_error(got, wanted, tau):
@@ -73,7 +78,7 @@ def test_many_tiles_give_what_one_would(kappa):
     features, *rest = make_batch(0, 4000, 400, environments=2, side=8.0)
     leaf, true_leaf = features.clone().requires_grad_(), features.double().requires_grad_()
     value = RetrievalObjective(0.4, kappa, 0.01)(leaf, *rest)
-    wanted = dense((true_leaf, *rest), 0.4, kappa, 0.01, function=vectorized_smooth_ap)
+    wanted = dense((true_leaf, *rest), 0.4, kappa, 0.01, function=as_one_list)
     assert value.item() == pytest.approx(wanted.item(), abs=1e-6)
     (gradient,) = torch.autograd.grad(value, leaf)
     assert gradient_error(gradient, torch.autograd.grad(wanted, true_leaf)[0], 0.01) <= 1e-4
@@ -88,15 +93,14 @@ def test_scoring_again_gives_what_keeping_does(monkeypatch, kept):
         values = RetrievalObjective((0.4, 1.0), 2.5, 0.01)(leaf, *rest)
         results.append((values.detach(), *torch.autograd.grad(values.sum(), leaf)))
         for name, pairs in (("PAIRS_KEPT", kept), ("PAIRS_SUMMED", 20_000), ("PAIRS_AT_ONCE", 10_000)):
-            monkeypatch.setattr(f"locus.objective.fused.{name}", pairs)
+            monkeypatch.setattr(f"locus.objective.vectorized_smooth_ap.{name}", pairs)
     torch.testing.assert_close(results[0][0], results[1][0], rtol=0, atol=1e-6)
     torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-4, atol=1e-7)
 
 
 def test_given_embeddings_have_their_own_gradient():
     features, positions, environments, frames, landmarks = make_batch(1, 200, 20)
-    positive, _ = retrieval_sets(positions, environments, frames, landmarks, 0.5, 4.0)
-    embeddings = mean_embeddings(features, positive, landmarks)
+    embeddings = mean_embeddings(features[None], positions, environments, landmarks, (0.5,))[0]
     leaves = [x.double().requires_grad_() for x in (features, embeddings)]
     value = RetrievalObjective(0.5, 4.0, 0.02)(leaves[0], positions, environments, frames, landmarks, leaves[1])
     wanted = dense((leaves[0], positions, environments, frames, landmarks), 0.5, 4.0, 0.02, embeddings=leaves[1])
