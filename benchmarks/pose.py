@@ -18,6 +18,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import torch
+from locus.tasks.shift import shift_followed
 from torch.nn.functional import normalize
 
 from locus import load_scene
@@ -31,7 +32,6 @@ from locus.scenes import Frame
 from locus.scenes.patches import patch_points
 from locus.tasks.matching import PAPER, Matches, Rule, match
 from locus.tasks.relative_pose import RelativePose, points_at, relative_pose
-from locus.tasks.shift import shift_followed
 
 OVERLAPS = (0.1, 0.25, 0.5, 1.01)
 LEAST_BASELINE = 0.1

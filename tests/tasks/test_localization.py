@@ -239,9 +239,20 @@ def test_features_that_know_only_the_place_in_the_image_are_stuck(model, one_vie
     assert match_landmarks(world, positional, (room.WIDTH, room.HEIGHT)).stuck > 0.95
 
 
+def test_a_match_three_patches_right_and_three_down_of_its_landmark_is_not_stuck(world, queries):
+    """Stuck is a Euclidean distance, as it is for matches of two images."""
+    rows, columns = places.GRID
+    matches = match_landmarks(world, places.features(queries[0])[0], (columns, rows))
+    moved = matches.pixel - world.landmarks.seen_at[matches.landmark] * [columns, rows]  # in patches
+    distance = np.hypot(*moved.T)
+    diagonal = (np.abs(moved).max(axis=1) <= 3) & (distance > 3)
+    assert diagonal.any()
+    assert matches.stuck == pytest.approx((distance <= 3).mean())
+
+
 def test_matches_without_depth_do_not_count_as_stuck(world, queries):
     depth = queries[0].depth.astype(np.float32)
     depth[:, : room.WIDTH // 2] = 0
     matches = localize_features(world, places.features(queries[0]), places.CAMERA, depth).matches
     assert (matches.pixel[:, 0] > room.WIDTH / 2).all()
-    assert matches.stuck == pytest.approx(matches.unmoved.mean())
+    assert matches.stuck == pytest.approx(matches.stuck_mask.mean())

@@ -40,8 +40,8 @@ class RelativePoses:
     """Where ranges of overlap begin and end, from 0 to 1: the lesser share that each frame sees of the other."""
     pairs_file: Path | None = None
     """Instead: a file of lines `name_a name_b`, or of SuperGlue's 38 values, whose motion and intrinsics then count."""
-    solver: Literal["poselib", "opencv", "3d-3d"] = "poselib"
-    """Five-point RANSAC from pixels, or 3D–3D alignment with the depth of both frames."""
+    solver: Literal["5-point", "3d-3d"] = "5-point"
+    """5-point RANSAC from pixels, or 3D–3D alignment with the depth of both frames."""
     scale: Literal["truth", "metric"] = "truth"
     """How long the estimated way is: as the true one (the paper's protocol), or as estimated, which takes depth."""
     rule: Literal["mutual", "paper"] = "mutual"
@@ -103,7 +103,7 @@ class RelativePoses:
                 )
             ]
         return relative_pose(
-            matches, pair.camera_a, pair.camera_b, *points, self.solver, threshold=threshold, seed=self.seed
+            matches, pair.camera_a, pair.camera_b, *points, threshold=threshold, seed=self.seed
         ).b_from_a
 
     def _described(self, place: Place, pair: Pair, estimated: Float[ndarray, "4 4"] | None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from locus.scenes.patches import patch_centres, patch_points_camera
 from locus.scenes.scene import check_aspect
 from locus.tasks.consensus import rigid_consensus
 from locus.tasks.five_point import poselib_camera
+from locus.tasks.matching import stuck_mask
 
 PLACES = 3  # tried, those that the most patches find landmarks of
 METRES = 1.5  # radii that a point may lie from its landmark: landmarks are a radius apart
@@ -23,7 +24,6 @@ PATCHES = 1.25  # patches that a landmark may be seen from where it should be
 LANDMARKS = 6  # that must agree, or there is no pose
 ITERATIONS = 2000
 LEAST_RGBD, LEAST_RGB = 0.16, 0.10  # confidence, below which an image is not here (docs/maps.md)
-STUCK = 3  # patches from where its landmark was in the map's images: a match that may only repeat that place
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,20 +35,16 @@ class LandmarkMatches:
     landmark: Int[ndarray, " n"]
     similarity: Float[ndarray, " n"]
     pixel: Float[ndarray, "n 2"]
-    unmoved: Bool[ndarray, " n"]
-    """Whether it sits where its landmark was in the map's images, within three patches."""
+    stuck_mask: Bool[ndarray, " n"]
+    """Whether it sits (nearly) where its landmark was in the map's images: `locus.tasks.matching.stuck_mask`."""
 
     def __len__(self) -> int:
         return len(self.patch)
 
     @property
     def stuck(self) -> float:
-        """Share of the matches that are where their landmark was in the map's images.
-
-        Features know where in the image they are; a share far above what a random place would give is that bias at
-        work.
-        """
-        return float(self.unmoved.mean()) if len(self) else 0.0
+        """The share of stuck matches. A share far above that of random positions shows a bias of the features."""
+        return float(self.stuck_mask.mean()) if len(self) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +78,12 @@ def match_landmarks(
         nothing = np.zeros(0, np.int64)
         return LandmarkMatches(nothing, nothing, np.zeros(0), np.zeros((0, 2)), np.zeros(0, bool))
     at = patch_centres((rows, columns), 1, 1).reshape(-1, 2)
-    off = np.abs(at - world.landmarks.seen_at[landmark[:, 0]]) * [columns, rows]
     return LandmarkMatches(
         patch=np.arange(rows * columns),
         landmark=landmark[:, 0],
         similarity=similarity[:, 0],
         pixel=at * size,
-        unmoved=off.max(axis=1) <= STUCK,
+        stuck_mask=stuck_mask(world.landmarks.seen_at[landmark[:, 0]], at, (rows, columns)),
     )
 
 
@@ -202,7 +197,7 @@ def _only(matches: LandmarkMatches, kept: Bool[ndarray, " n"]) -> LandmarkMatche
         landmark=matches.landmark[kept],
         similarity=matches.similarity[kept],
         pixel=matches.pixel[kept],
-        unmoved=matches.unmoved[kept],
+        stuck_mask=matches.stuck_mask[kept],
     )
 
 
