@@ -1,6 +1,7 @@
 """Writing files so that they are there whole or not at all, whatever happens in between."""
 
 import errno
+import json
 import os
 import tempfile
 from collections.abc import Generator, Iterable
@@ -31,6 +32,12 @@ def atomic(path: Path) -> Generator[Path, None, None]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Content as a JSON file, indented for people."""
+    with atomic(path) as file:
+        file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def clear_leftovers(paths: Iterable[Path]) -> None:

@@ -11,7 +11,7 @@ from locus.errors import LocusError
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap, MapError, merge
 from locus.landmarks.arrays import take
-from locus.tasks.localize import likely_places, localize, localize_features, match_landmarks
+from locus.tasks.localize import likely_environments, localize, localize_features, match_landmarks
 from tests.landmarks import places
 from tests.scenes import room
 
@@ -85,7 +85,7 @@ def test_the_right_place_is_named(both, queries, with_depth):
             assert answer.environment == name
             assert pose_error(answer.world_from_camera, shot.world_from_camera)[0] < 0.15
             assert (both.landmarks.environment[answer.matches.landmark] == number).all()
-            assert likely_places(both, places.features(shot, world=number))[0] == number
+            assert likely_environments(both, places.features(shot, world=number))[0] == number
 
 
 @RGBD
@@ -100,8 +100,8 @@ def test_an_image_of_another_place_is_not_here(both, queries, with_depth):
 
 def test_the_threshold_is_the_least_confidence(world, queries):
     answer = locate(world, queries[0])
-    assert locate(world, queries[0], threshold=answer.confidence).here
-    above = locate(world, queries[0], threshold=answer.confidence + 0.01)
+    assert locate(world, queries[0], min_confidence=answer.confidence).here
+    above = locate(world, queries[0], min_confidence=answer.confidence + 0.01)
     assert not above.here
     assert f"confidence of {answer.confidence:.2f}" in above.reason
     assert above.confidence == answer.confidence

@@ -1,6 +1,5 @@
 """Commands about scenes: inspect, convert, houses, render."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,62 +8,31 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from locus.commands.options import Reading, ScenePath, Switch, say
 from locus.errors import LocusError
-from locus.scenes import Scene, load_scene
+from locus.scenes.load import AS_STATED
 
-Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap"]
-
-
-@dataclass(frozen=True)
-class SceneArguments:
-    """Which scene, and how to understand its numbers where the format does not say it right."""
-
-    scene: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")]
-    """Folder of a posed RGB-D scene."""
-    format: Format | None = None
-    """The scene's format. Found from the files if not given."""
-    pose: Literal["world_from_camera", "camera_from_world"] | None = None
-    """Which way the stored pose matrices map."""
-    axes: Literal["opencv", "opengl"] | None = None
-    """The camera axes of the stored poses: opencv (y down, z forward) or opengl, also Blender's (y up, z backward)."""
-    rotation: Literal["plain", "transposed"] | None = None
-    """'transposed' if the rotation part of the stored poses was transposed by mistake."""
-    intrinsics: Literal["plain", "swapped"] | None = None
-    """'swapped' if fx, fy and cx, cy were exchanged by mistake."""
-    depth_scale: float | None = None
-    """Stored depth units per metre: 1000 for millimetres, 5000 for TUM, 1 for metres."""
-    allow_outside: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Let the scene's files name images outside its own folder."""
-
-    def load(self) -> Scene:
-        return load_scene(
-            self.scene,
-            self.format,
-            pose=self.pose,
-            axes=self.axes,
-            rotation=self.rotation,
-            intrinsics=self.intrinsics,
-            depth_scale=self.depth_scale,
-            allow_outside=self.allow_outside,
-        )
+ImageSize = Annotated[tuple[int, int], tyro.conf.arg(help="Width and height of the images.")]
+CameraPath = Annotated[
+    Literal["panorama", "walk"],
+    tyro.conf.arg(help="Six headings from standing points (panorama), or a smooth walk through the doors."),
+]
+DepthNoise = Annotated[Switch, tyro.conf.arg(help="Give depth the errors and holes of a structured-light sensor.")]
 
 
-SceneOptions = Annotated[SceneArguments, tyro.conf.arg(name="")]
-
-
-def inspect(scene: SceneOptions, page: Path | None = None) -> int:
-    """Is this data sound? Checks poses, depth and overlap, and names the option that repairs a wrong convention.
+def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_STATED) -> int:
+    """Check a scene's poses, depth and overlap; say what repairs it.
 
     Prints one screen, writes one HTML page with pictures, and exits with 0 if the scene is sound and 1 if it is not.
+    Every command that loads a scene takes the option that is named.
 
     Args:
-        scene: The scene.
         page: Where to write the page. By default inspect-SCENE.html in the current folder.
     """
     from locus.scenes.inspection import inspect as inspect_scene
     from locus.scenes.inspection_page import write_page
 
-    loaded = scene.load()
+    loaded = reading.load(scene)
     inspection = inspect_scene(loaded, progress=True)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="cyan", no_wrap=True)
@@ -74,23 +42,24 @@ def inspect(scene: SceneOptions, page: Path | None = None) -> int:
     console.print(f"[bold]{escape(loaded.name)}[/bold]")
     console.print(table)
     console.print(f"[bold {'green' if inspection.sound else 'red'}]{escape(inspection.verdict)}[/]")
-    written = write_page(inspection, page or Path(f"inspect-{loaded.name}.html"))
-    console.print(f"Pictures: {escape(str(written))}")
+    say(f"Pictures: {write_page(inspection, page or Path(f'inspect-{loaded.name}.html'))}")
     return 0 if inspection.sound else 1
 
 
-def convert(scene: SceneOptions, out: Path) -> int:
-    """Write a scene of any format in the native one (transforms.json with depth and label PNGs).
+def convert(scene: ScenePath, out: Path, reading: Reading = AS_STATED) -> int:
+    """Write a scene of any format in the native one.
+
+    The native format is nerfstudio's transforms.json, with depth and label PNGs.
 
     Args:
-        scene: The scene.
         out: The new folder.
     """
+    from locus.scenes import load_scene
     from locus.scenes.native import export
 
-    loaded = scene.load()
+    loaded = reading.load(scene)
     written = export(loaded, out, progress=True)
-    Console().print(f"Wrote {len(load_scene(written))} of {len(loaded)} frames to {escape(str(written))}")
+    say(f"Wrote {len(load_scene(written))} of {len(loaded)} frames to {written}")
     return 0
 
 
@@ -98,15 +67,15 @@ def houses(
     out: Annotated[Path, tyro.conf.Positional],
     count: int = 1,
     seed: int = 0,
-    frames: int | None = None,
-    size: tuple[int, int] = (320, 256),
-    path: Literal["panorama", "walk"] = "panorama",
-    depth_noise: tyro.conf.FlagCreatePairsOff[bool] = False,
+    frames_per_house: int | None = None,
+    size: ImageSize = (320, 256),
+    path: CameraPath = "panorama",
+    depth_noise: DepthNoise = False,
     models: Path | None = None,
     textures: Path | None = None,
-    preview: tyro.conf.FlagCreatePairsOff[bool] = False,
+    preview: Switch = False,
 ) -> int:
-    """Generate furnished houses with exact depth, poses, semantic and instance labels.
+    """Generate furnished houses with exact depth, poses and labels.
 
     One folder per house, in the native format. Houses that are there already are kept; run again to continue.
 
@@ -114,10 +83,7 @@ def houses(
         out: The folder to write the houses to.
         count: How many houses.
         seed: The first house's seed; the next house has the next seed.
-        frames: Frames per house. By default as many as show every room from several points.
-        size: Width and height of the images.
-        path: Six headings from standing points (panorama), or a smooth walk through the doors.
-        depth_noise: Give depth the errors and holes of a structured-light sensor.
+        frames_per_house: How many frames. By default as many as show every room from several points.
         models: A folder of OBJ or GLB furniture to mix in; a file's name tells its kind.
         textures: A folder of photographs to use as materials and wall pictures.
         preview: Also write preview.jpg, a contact sheet.
@@ -127,53 +93,39 @@ def houses(
 
     if count < 1:
         raise LocusError(f"the number of houses must be positive, not {count}")
-    written = write_houses(
-        out,
-        range(seed, seed + count),
-        frames=frames,
-        size=size,
-        path=path,
-        depth_noise=depth_noise,
-        models=models,
-        textures=textures,
-        progress=True,
-    )
-    Console().print(f"{len(written)} houses in {escape(str(out))}")
+    options = {"size": size, "path": path, "depth_noise": depth_noise, "models": models, "textures": textures}
+    written = write_houses(out, range(seed, seed + count), frames=frames_per_house, progress=True, **options)
+    say(f"{len(written)} houses in {out}")
     if preview:
-        Console().print(f"Contact sheet: {escape(str(write_preview(written, out)))}")
+        say(f"Contact sheet: {write_preview(written, out)}")
     return 0
 
 
 def render(
     mesh: Annotated[Path, tyro.conf.Positional],
     out: Annotated[Path, tyro.conf.Positional],
-    frames: int | None = None,
-    size: tuple[int, int] = (320, 256),
-    path: Literal["panorama", "walk"] = "panorama",
+    count: int | None = None,
+    size: ImageSize = (320, 256),
+    path: CameraPath = "panorama",
     up: Literal["y", "z"] | None = None,
-    scale: float = 1.0,
+    metres_per_unit: float = 1.0,
     seed: int = 0,
-    depth_noise: tyro.conf.FlagCreatePairsOff[bool] = False,
+    depth_noise: DepthNoise = False,
 ) -> int:
-    """Make posed RGB-D of a textured mesh or scan: GLB, OBJ, or PLY with vertex colours.
+    """Make posed RGB-D of a mesh or scan: GLB, OBJ, or PLY with colours.
 
     Args:
-        mesh: The mesh; a place with a floor to stand on.
+        mesh: The mesh; an environment with a floor to stand on.
         out: The new folder, written in the native format.
-        frames: How many frames. By default as many as show every part of the floor from several points.
-        size: Width and height of the images.
-        path: Six headings from standing points (panorama), or a smooth walk.
+        count: How many frames. By default as many as show every part of the floor from several points.
         up: The mesh's vertical axis. By default y for GLB and glTF, z for OBJ and PLY.
-        scale: Metres per unit of the mesh.
+        metres_per_unit: How many metres a unit of the mesh is.
         seed: Another seed gives other cameras.
-        depth_noise: Give depth the errors and holes of a structured-light sensor.
     """
     from locus.render import render_mesh
     from locus.scenes.native import export
 
-    scene = render_mesh(
-        mesh, frames=frames, size=size, path=path, up=up, scale=scale, seed=seed, depth_noise=depth_noise
-    )
-    written = export(scene, out, progress=True)
-    Console().print(f"Wrote {len(scene)} frames to {escape(str(written))}")
+    options = {"size": size, "path": path, "up": up, "seed": seed, "depth_noise": depth_noise}
+    scene = render_mesh(mesh, frames=count, scale=metres_per_unit, **options)
+    say(f"Wrote {len(scene)} frames to {export(scene, out, progress=True)}")
     return 0

@@ -13,7 +13,7 @@ from locus.errors import LocusError
 
 
 def train_from(preset: str) -> Callable[..., int]:
-    """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped."""
+    """Train LoCUS features on posed RGB-D scenes."""
     from locus.training import PRESETS, Settings
 
     if preset not in PRESETS:

@@ -63,7 +63,7 @@ def shoot_mesh(
         x, y, z = extent
         raise LocusError(
             f"{file} is {x:.3g} × {y:.3g} metres wide and {z:.3g} high, which is no place to walk in; "
-            "give --scale if its unit is not the metre and --up if its vertical axis is another"
+            "give --metres-per-unit if its unit is not the metre and --up if its vertical axis is another"
         )
     black = np.zeros((2, 2, 3), np.float32)
     sun = np.array([0, 0, 1], np.float32)

@@ -69,7 +69,7 @@ class Probe:
         return labels
 
     def accuracy(self, patches: LabelledPatches) -> float:
-        """The share of patches whose class is told right; classes the probe does not have are told wrong."""
+        """The share of patches classified correctly; of classes that the probe does not have, none is."""
         truth = torch.from_numpy(same_names(patches.classes, self.classes))[patches.labels]
         return float((self.logits(patches.features).argmax(dim=1) + 1 == truth).float().mean())
 
