@@ -73,6 +73,33 @@ def test_every_command_that_loads_a_scene_takes_the_options_that_repair_one(comm
         assert f"--{option.name.replace('_', '-')} " in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "inspect SCENE",
+        "convert SCENE --out OUT",
+        "train SCENE --out OUT --backbone classic --layer None --head linear",
+        "eval retrieval SCENE --methods classic",
+        "eval reuse SCENE SCENE --methods classic",
+        "map SCENE --out OUT --model classic",
+        "view SCENE:1 --model classic --port 0",
+        "extract SCENE --model classic --out OUT",
+        "match SCENE:0 SCENE:1 --model classic",
+        "cosegment SCENE:0 1 1 --model classic",
+        "find SCENE:0 SCENE --box 1 1 9 9 --model classic",
+        "segment fit SCENE --out OUT --model classic",
+    ],
+)
+def test_scenes_are_read_as_the_options_say(words, tmp_path, capsys):
+    """A native scene, read as one of TUM, has no list of images."""
+    (tmp_path / "scene").mkdir()
+    layouts.nerfstudio(tmp_path / "scene", room.shots(3))
+    meant = {"OUT": str(tmp_path / "out")}
+    arguments = [meant.get(word, word.replace("SCENE", str(tmp_path / "scene"))) for word in words.split()]
+    assert main([*arguments, "--format", "tum"]) in (1, 2)
+    assert "rgb.txt" in capsys.readouterr().err
+
+
 def test_every_format_can_be_named():
     assert set(Format.__args__) == set(READERS)
 

@@ -74,8 +74,8 @@ def summary() -> str:
         for name, command in commands.items():
             lines.append(f"  {name:<10} {(introspection.getdoc(command) or '').splitlines()[0]}")
         lines.append("")
-    lines.append("`locus COMMAND --help` tells what a command takes. --debug, added to any command,")
-    return "\n".join([*lines, "shows where in the code an error came from. --version prints the version."])
+    lines += ["`locus COMMAND --help` explains a command. `locus --version` is the version."]
+    return "\n".join([*lines, "--debug, added to any command, shows where in the code an error came from."])
 
 
 def _warn(message: Warning | str, *where: object) -> None:

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus.commands.options import Reading
 from locus.errors import LocusError
 from locus.evaluation import ablation, correspondence, localization, pose, retrieval_tables, reuse, segmentation_tables
 from locus.evaluation.correspondence import Correspondence
@@ -27,6 +28,7 @@ from locus.evaluation.table import Style, Table, rendered
 from locus.files import atomic
 from locus.model import LoCUS
 from locus.scenes.collection import find_scenes
+from locus.scenes.load import AS_STATED
 from locus.scenes.scene_pictures import Picture
 from locus.training import train
 from locus.training.variants import variants_of
@@ -65,9 +67,10 @@ class Common:
     """Measure again what was finished before."""
     cache: Path | None = None
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+    reading: Reading = AS_STATED
 
     def compared(self, more: Mapping[str, Callable[[], Competitor]] | None = None) -> Compared:
-        return methods_of(self.methods, Means(self.fit, self.resolution, self.cache, progress=True), more)
+        return methods_of(self.methods, Means(self.fit, self.resolution, self.cache, self.reading, progress=True), more)
 
     def unseen(self) -> list[Path]:
         found = find_scenes(self.scenes)
@@ -77,7 +80,7 @@ class Common:
 
     def outcome(self, benchmark: Benchmark, methods: Compared, training: Sequence[str] = ()) -> Outcome:
         scenes = {"unseen": self.unseen(), "training": find_scenes(training)}
-        return run(benchmark, methods, scenes, fresh=self.fresh, progress=True)
+        return run(benchmark, methods, scenes, reading=self.reading, fresh=self.fresh, progress=True)
 
     def pictures(
         self, draw: Callable[..., Pictures], benchmark: Benchmark, methods: Compared, outcome: Outcome
@@ -85,7 +88,7 @@ class Common:
         """Of the first scene that every method was measured on, if there is one and a report to show them in."""
         whole = outcome.whole
         for path in self.unseen() if self.report is not None and whole else []:
-            if str(path) not in outcome.failures and (shown := opened(path, methods)).scene.name in whole:
+            if str(path) not in outcome.failures and (shown := opened(path, methods, self.reading)).scene.name in whole:
                 return draw(benchmark, methods, shown.place)
         return []
 
@@ -167,7 +170,7 @@ class EvaluatePose:
 
     def run(self) -> int:
         if self.template is not None:
-            count = write_template(self.template, self.protocol, self.common.unseen())
+            count = write_template(self.template, self.protocol, self.common.unseen(), self.common.reading)
             Console(soft_wrap=True).print(f"Wrote {count} pairs, without poses, to {escape(str(self.template))}")
             return 0
         outcome = self.common.outcome(self.protocol, self.common.compared(pose_words(self.common.methods)))
@@ -219,7 +222,9 @@ class EvaluateReuse:
 
     def run(self) -> int:
         methods, scenes = self.common.compared(), self.common.unseen()
-        outcome = run_together(self.protocol, methods, scenes, fresh=self.common.fresh, progress=True)
+        outcome = run_together(
+            self.protocol, methods, scenes, reading=self.common.reading, fresh=self.common.fresh, progress=True
+        )
         return self.common.show(outcome, reuse)
 
 
@@ -245,15 +250,24 @@ class EvaluateAblate:
     protocol: Annotated[Retrieval, tyro.conf.arg(name="")] = RETRIEVAL
     cache: Path | None = None
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+    reading: Reading = AS_STATED
 
     def run(self) -> int:
         methods, varied = [], {}
         for variant in variants_of(self.base, self.vary):
             folder = self.out / variant.name
-            train(self.train, folder, variant.settings, val=self.val, cache=self.cache, progress=True)
+            train(
+                self.train,
+                folder,
+                variant.settings,
+                val=self.val,
+                cache=self.cache,
+                reading=self.reading,
+                progress=True,
+            )
             methods.append(ModelMethod(variant.name, LoCUS.from_pretrained(folder), self.cache))
             varied[variant.name] = variant.varied
-        outcome = run(self.protocol, methods, {"unseen": find_scenes(self.scenes)}, progress=True)
+        outcome = run(self.protocol, methods, {"unseen": find_scenes(self.scenes)}, reading=self.reading, progress=True)
         shown = Shown([])
         if outcome.parts:
             shown = Shown(ablation.tables(outcome, varied), ablation.figures(outcome, varied))

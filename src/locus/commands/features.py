@@ -81,7 +81,7 @@ def export(
     half: tyro.conf.FlagCreatePairsOff[bool] = False,
     backbone: str | None = None,
 ) -> int:
-    """Write a trained model as an ONNX file, or as a Hugging Face folder.
+    """Write a trained model as an ONNX file or a Hugging Face folder.
 
     The ONNX file takes RGB images in [0, 1], resized to whole patches, and is checked against torch. The folder holds
     what was learned and a page that says how to load it; `hf upload NAME FOLDER` publishes it.

@@ -23,7 +23,7 @@ from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
 from locus.evaluation.runner import Outcome
 from locus.evaluation.table import Column, Table, unavailable
 from locus.files import atomic
-from locus.scenes import load_scene
+from locus.scenes import SceneReading
 from locus.tasks.matching import PAPER, Rule
 from locus.tasks.relative_pose import points_at, relative_pose
 
@@ -113,11 +113,11 @@ class RelativePoses:
         return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 
 
-def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) -> int:
+def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path], reading: SceneReading) -> int:
     """A predictions file with every pair and no pose, and how many there are."""
     lines = []
     for folder in scenes:
-        place = open_place(load_scene(folder))
+        place = open_place(reading.load(folder))
         for pair in protocol.compared(place):
             names = {"a": place.frame(pair.a).name, "b": place.frame(pair.b).name}
             lines.append(json.dumps({"scene": place.scene.name, **names, "b_from_a": None}))

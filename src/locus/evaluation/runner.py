@@ -17,8 +17,9 @@ from locus.evaluation.table import Cell, Row
 from locus.features.cache import scene_fingerprint
 from locus.files import atomic, cache_folder
 from locus.progress import track
-from locus.scenes import Scene, load_scene
+from locus.scenes import Scene
 from locus.scenes.collection import open_scenes
+from locus.scenes.load import AS_STATED, SceneReading
 
 VERSION = 3  # of what is computed: counted up when a finished part would come out differently now
 
@@ -109,6 +110,7 @@ def run(
     methods: Sequence[Competitor | Unavailable],
     scenes: Mapping[str, Sequence[Path]],
     *,
+    reading: SceneReading = AS_STATED,
     folder: Path | None = None,
     fresh: bool = False,
     progress: bool = False,
@@ -117,11 +119,12 @@ def run(
 
     Args:
         scenes: Folders, by group.
+        reading: How to read the scenes.
         folder: Where finished parts are kept. By default in LoCUS's cache folder.
         fresh: Measure again what is finished.
     """
     for paths in scenes.values():
-        _refuse_namesakes(paths)
+        _refuse_namesakes(paths, reading)
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = folder or cache_folder() / "evaluation"
     parts: list[Part] = []
@@ -131,7 +134,7 @@ def run(
     sound: dict[tuple[str, Path], str] = {}
     for group, path, method in track(steps, benchmark.name, len(steps), progress):
         if path not in places:
-            places = {path: _attempted(path, usable)}  # only one at a time is kept
+            places = {path: _attempted(path, usable, reading)}  # only one at a time is kept
         place = places[path]
         if isinstance(place, LocusError):
             failures[str(path)] = str(place)
@@ -159,18 +162,19 @@ def run_together(
     methods: Sequence[Competitor | Unavailable],
     scenes: Sequence[Path],
     *,
+    reading: SceneReading = AS_STATED,
     folder: Path | None = None,
     fresh: bool = False,
     progress: bool = False,
 ) -> Outcome:
     """Measure every method on all scenes at once (`measure_together`); scenes that fail are told and left out."""
-    _refuse_namesakes(scenes)
+    _refuse_namesakes(scenes, reading)
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = folder or cache_folder() / "evaluation"
     places, parts, failures = [], [], {}
     for path in scenes:
         try:
-            place = opened(path, usable)
+            place = opened(path, usable, reading)
             benchmark.check(place.place)
             places.append(place)
         except LocusError as error:
@@ -209,29 +213,29 @@ class Opened:
         raise self.error
 
 
-def opened(path: Path, methods: Sequence[Competitor | Unavailable]) -> Opened:
+def opened(path: Path, methods: Sequence[Competitor | Unavailable], reading: SceneReading = AS_STATED) -> Opened:
     """A scene on the grid of the first method that has one: all methods are asked about the same patches."""
-    scene = load_scene(path)
+    scene = reading.load(path)
     size = first_size(scene)
     grids = (grid for method in methods if isinstance(method, Competitor) and (grid := method.grid(*size)))
     return Opened(scene, next(grids, None))
 
 
-def _attempted(path: Path, methods: Sequence[Competitor]) -> Opened | LocusError:
+def _attempted(path: Path, methods: Sequence[Competitor], reading: SceneReading) -> Opened | LocusError:
     try:
-        return opened(path, methods)
+        return opened(path, methods, reading)
     except LocusError as error:
         return error
 
 
-def _refuse_namesakes(paths: Sequence[Path]) -> None:
+def _refuse_namesakes(paths: Sequence[Path], reading: SceneReading) -> None:
     """Two scenes of one name would be taken for one place; one that cannot be opened is told when its turn comes."""
     sound = []
     for path in paths:
         with suppress(LocusError):
-            load_scene(path)
+            reading.load(path)
             sound.append(path)
-    open_scenes(sound)
+    open_scenes(sound, reading)
 
 
 def _key(benchmark: Any, method: Competitor, scene: Scene, grid: tuple[int, int] | None) -> str:

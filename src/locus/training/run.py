@@ -15,6 +15,7 @@ from locus import backbones
 from locus.features.cache import check_room, scene_fingerprint
 from locus.model import LoCUS, this_device
 from locus.scenes.collection import find_scenes, open_scenes
+from locus.scenes.load import AS_STATED, SceneReading
 from locus.training.batches import Environment
 from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
 from locus.training.curve_picture import draw_curves
@@ -45,6 +46,7 @@ def train(
     *,
     val: Sequence[str | Path] = (),
     cache: Path | None = None,
+    reading: SceneReading = AS_STATED,
     progress: bool = False,
 ) -> Summary:
     """Train on scenes, validate on others, and leave a model in `out` that `LoCUS.from_pretrained` loads.
@@ -54,10 +56,11 @@ def train(
         out: The run's folder. If it holds a run of these settings, that run goes on.
         val: Places never trained on. With one scene and none to validate on, a part of that scene is kept apart.
         cache: Where tokens are cached. By default in LoCUS's cache folder.
+        reading: How to read the scenes.
     """
     processes = Processes.of_torchrun()
     try:
-        return _train(scenes, Path(out), settings, val, cache, Watcher(progress, processes.first), processes)
+        return _train(scenes, Path(out), settings, val, cache, reading, Watcher(progress, processes.first), processes)
     finally:
         processes.close()
 
@@ -68,6 +71,7 @@ def _train(
     settings: Settings,
     val: Sequence[str | Path],
     cache: Path | None,
+    reading: SceneReading,
     watcher: Watcher,
     processes: Processes,
 ) -> Summary:
@@ -87,7 +91,7 @@ def _train(
         blocks=settings.blocks,
         resolution=settings.resolution,
     ).to(device)
-    opened = open_scenes([*train_paths, *val_paths])
+    opened = open_scenes([*train_paths, *val_paths], reading)
     trained, kept = opened[: len(train_paths)], opened[len(train_paths) :]
     if settings.live:
         watcher.say(f"no cache: {len(opened)} scenes are looked at once, then read as they are drawn")
