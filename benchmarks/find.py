@@ -15,11 +15,11 @@ import argparse
 import numpy as np
 import torch
 from compared import add_methods, methods, precision
+from locus.tasks.find import box_of, find, instance_of
+from locus.tasks.views import scene_views
 
 from locus import load_scene
 from locus.features.dense import scene_features
-from locus.tasks.image_features import frame_features
-from locus.tasks.instances import box_of, find_instance, instance_of
 
 MARKED, SHOWN = 0.01, 0.002  # shares of a frame
 RANDOM = 20  # orders
@@ -73,12 +73,12 @@ def main() -> None:
         views = [
             view
             for path in arguments.scenes
-            for view in frame_features(scene_features(network, load_scene(path), arguments.cache))
+            for view in scene_views(scene_features(network, load_scene(path), arguments.cache))
         ]
         rows, overlaps = [], []
         for thing, first, relevant in queries:
             instance = instance_of(views[first].features[0], maps[first] == thing)
-            found = [find_instance(view, instance) for view in views]
+            found = [find(view, instance) for view in views]
             scores = np.array([each.score for each in found])
             rows.append([precision(scores[some], relevant[some]) for some in lists(owner, first)])
             for index in np.flatnonzero(relevant & (np.arange(len(views)) != first)):

@@ -96,6 +96,11 @@ def test_scales_and_similarities_that_do_not_exist_are_refused(seen):
         cosegment(query, seen, 1.5)
 
 
+def test_a_file_needs_a_scene_to_look_in(folder, capsys):
+    assert main(["cosegment", str(folder / "images" / "000002.png"), "4", "4", "--model", "classic"]) == 2
+    assert "name the scene to look in after the pixel" in capsys.readouterr().err
+
+
 def command(folder, tmp_path, image, *more, x="40", y="40"):
     words = ["cosegment", str(image), x, y, str(folder), "--model", "classic", "--cache", str(tmp_path / "cache")]
     return main([*words, "--out", str(tmp_path / "sheet.png"), *more])

@@ -64,6 +64,8 @@ def cosegment(
 
     check_picture(out, views)
     least = cosegmentation.MIN_SIMILARITY if min_similarity is None else min_similarity
+    if scene is None and Path(image).is_file():
+        raise LocusError("name the scene to look in after the pixel: IMAGE X Y SCENE")
     searched = open_scene(image if scene is None else scene, reading)[0]
     asked = only_image(image, reading)
     made_with = network(model)

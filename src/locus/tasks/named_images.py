@@ -39,8 +39,9 @@ def open_scene(word: str, reading: SceneReading = AS_STATED) -> tuple[Scene, int
         if letter == ":" and Path(word[:at]).is_dir():
             scene = reading.load(word[:at])
             return scene, frame_index(scene, word[at + 1 :])
-    wrong = "is no scene" if Path(word).exists() else "does not exist"
-    raise LocusError(f"{word} {wrong}; name files and folders that are there, a scene as SCENE, a frame as SCENE:NAME")
+    if Path(word).exists():
+        raise LocusError(f"{word} is no scene; name a scene's folder, or a frame as SCENE:NAME")
+    raise LocusError(f"{word} does not exist; name files and folders that are there, or a frame as SCENE:NAME")
 
 
 def frame_index(scene: Scene, name: str) -> int:
