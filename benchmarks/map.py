@@ -2,7 +2,7 @@
 
     python benchmarks/map.py RUN SCENE [--cache DIR]
 
-The scene should have a few hundred frames, such as `locus houses big --count 1 --frames-per-house 192` writes. Building starts
+The scene should have a few hundred frames, such as `locus houses big --frames-per-house 192` writes. Building starts
 from cached tokens. The slope is that of time against frames in a double logarithmic plot: 1 is linear.
 """
 

@@ -3,25 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from locus.commands.options import (
-    Cache,
-    CameraOfFiles,
-    Frames,
-    Images,
-    JsonFile,
-    MapFolder,
-    MapModel,
-    ModelName,
-    OneImage,
-    Reading,
-    ScenePatterns,
-    Switch,
-    frame_slice,
-    map_and_network,
-    network,
-    say,
-    write_answers,
-)
+from locus.commands import options
+from locus.commands.options import frame_slice, map_and_network, network, say, write_answers
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.progress import track
@@ -30,14 +13,14 @@ from locus.tasks.named_images import A_GUESS
 
 
 def map_scenes(
-    scenes: ScenePatterns,
+    scenes: options.ScenePatterns,
     out: Path,
-    model: ModelName = DEFAULT,
-    add: Switch = False,
+    model: options.ModelName = DEFAULT,
+    add: options.Switch = False,
     most: int | None = None,
-    frames: Frames = ":",
-    cache: Cache = None,
-    reading: Reading = AS_STATED,
+    frames: options.Frames = ":",
+    cache: options.Cache = None,
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Make a map of landmarks from posed RGB-D scenes.
 
@@ -79,16 +62,16 @@ def map_scenes(
 
 
 def localize(
-    images: Images,
-    map: MapFolder,
-    model: MapModel = DEFAULT,
-    rgb: Switch = False,
-    frames: Frames = ":",
+    images: options.Images,
+    map: options.MapFolder,
+    model: options.MapModel = DEFAULT,
+    rgb: options.Switch = False,
+    frames: options.Frames = ":",
     min_confidence: float | None = None,
     out: Path | None = None,
-    json: JsonFile = None,
-    camera: CameraOfFiles = A_GUESS,
-    reading: Reading = AS_STATED,
+    json: options.JsonFile = None,
+    camera: options.CameraOfFiles = A_GUESS,
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Find where images were taken in a map, or that they were not.
 
@@ -144,12 +127,12 @@ def localize(
 
 
 def retrieve(
-    image: OneImage,
-    map: MapFolder,
-    model: MapModel = DEFAULT,
+    image: options.OneImage,
+    map: options.MapFolder,
+    model: options.MapModel = DEFAULT,
     count: int = 10,
-    json: JsonFile = None,
-    reading: Reading = AS_STATED,
+    json: options.JsonFile = None,
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Rank the frames of a map by how much they show of an image.
 

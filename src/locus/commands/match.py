@@ -5,18 +5,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from locus.commands.options import (
-    CameraOfFiles,
-    JsonFile,
-    Layer,
-    ModelName,
-    Reading,
-    Switch,
-    check_picture,
-    network,
-    say,
-    write_answers,
-)
+from locus.commands import options
+from locus.commands.options import check_picture, network, say, write_answers
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
@@ -26,14 +16,14 @@ from locus.tasks.named_images import A_GUESS, CalibratedImage, calibrated, only_
 def match(
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")],
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")],
-    model: ModelName = DEFAULT,
+    model: options.ModelName = DEFAULT,
     rule: Literal["mutual", "paper"] = "mutual",
-    rgb: Switch = False,
-    layer: Layer = None,
+    rgb: options.Switch = False,
+    layer: options.Layer = None,
     out: Path | None = None,
-    json: JsonFile = None,
-    camera: CameraOfFiles = A_GUESS,
-    reading: Reading = AS_STATED,
+    json: options.JsonFile = None,
+    camera: options.CameraOfFiles = A_GUESS,
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Match two images, and find how the camera moved between them.
 

@@ -5,19 +5,8 @@ from typing import Annotated
 
 import tyro
 
-from locus.commands.options import (
-    Cache,
-    Images,
-    JsonFile,
-    ModelName,
-    OneImage,
-    Reading,
-    Scale,
-    check_picture,
-    network,
-    say,
-    write_answers,
-)
+from locus.commands import options
+from locus.commands.options import check_picture, network, say, write_answers
 from locus.errors import LocusError
 from locus.files import write_json
 from locus.model.shipped import DEFAULT
@@ -28,18 +17,18 @@ MaskFolder = Annotated[Path | None, tyro.conf.arg(help="A folder for masks, NAME
 
 
 def cosegment(
-    image: OneImage,
+    image: options.OneImage,
     x: Annotated[float, tyro.conf.Positional],
     y: Annotated[float, tyro.conf.Positional],
     scene: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")] = None,
-    model: ModelName = DEFAULT,
+    model: options.ModelName = DEFAULT,
     min_similarity: float | None = None,
-    scale: Scale = 0,
+    scale: options.Scale = 0,
     views: Views = 11,
     out: Path = Path("cosegment.png"),
     masks: MaskFolder = None,
-    cache: Cache = None,
-    reading: Reading = AS_STATED,
+    cache: options.Cache = None,
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Show the spot at one pixel in every other view of a scene.
 
@@ -88,19 +77,19 @@ def cosegment(
 
 
 def find(
-    image: OneImage,
-    others: Images,
-    model: ModelName = DEFAULT,
+    image: options.OneImage,
+    others: options.Images,
+    model: options.ModelName = DEFAULT,
     box: tuple[float, float, float, float] | None = None,
     mask: Path | None = None,
     min_similarity: float | None = None,
-    scale: Scale = 0,
+    scale: options.Scale = 0,
     views: Views = 11,
     out: Path = Path("find.png"),
     masks: MaskFolder = None,
-    json: JsonFile = None,
-    cache: Cache = None,
-    reading: Reading = AS_STATED,
+    json: options.JsonFile = None,
+    cache: options.Cache = None,
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Find a thing that is marked in one image in other images.
 

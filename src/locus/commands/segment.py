@@ -7,17 +7,8 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from locus.commands.options import (
-    Cache,
-    Images,
-    ModelName,
-    Reading,
-    Scale,
-    ScenePatterns,
-    Switch,
-    network,
-    say,
-)
+from locus.commands import options
+from locus.commands.options import network, say
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
@@ -27,19 +18,19 @@ from locus.scenes.load import AS_STATED
 class FitProbe:
     """Fit a linear classifier of patches to labelled scenes: classes are the same where their names are."""
 
-    scenes: ScenePatterns
+    scenes: options.ScenePatterns
     out: Path
     """The probe, a .safetensors file."""
-    model: ModelName = DEFAULT
-    objects: Switch = False
+    model: options.ModelName = DEFAULT
+    objects: options.Switch = False
     """Learn the single objects of one scene, as the paper does: stuff by its class, each thing by itself."""
-    scale: Scale = 0
+    scale: options.Scale = 0
     l2: float | None = None
     """How strongly weights are drawn to zero. By default 1e-4, for objects 1e-6."""
     share: float = 0.5
     """A patch is of a class if more than this share of its pixels is; patches of which none is are left out."""
-    cache: Cache = None
-    reading: Reading = AS_STATED
+    cache: options.Cache = None
+    reading: options.Reading = AS_STATED
 
     def run(self) -> int:
         from locus.features.dense import scene_features
@@ -95,13 +86,13 @@ class PredictLabels:
 
     probe: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PROBE")]
     """A probe of `locus segment fit`."""
-    images: Images
+    images: options.Images
     out: Path
     """The folder to write."""
     model: str | None = None
     """The model the probe was fitted with. By default where it was then."""
-    cache: Cache = None
-    reading: Reading = AS_STATED
+    cache: options.Cache = None
+    reading: options.Reading = AS_STATED
     map: Path | None = None
     """A map of the scene (`locus map`), whose landmarks are to be labelled by the patches within their radius: also
     writes landmarks.ply and landmarks.png, coloured by class, and landmarks.json."""

@@ -196,7 +196,8 @@ def _in_environment(
     local = world.place(environment)
     matches = match_landmarks(local, features[finest], (camera.width, camera.height), finest)
     if points is not None:
-        matches = _only(matches, np.isfinite(points[matches.patch]).all(axis=1))
+        known = np.isfinite(points[matches.patch]).all(axis=1)
+        matches = LandmarkMatches(**{name: values[known] for name, values in vars(matches).items()})
     positions = local.landmarks.position[matches.landmark].astype(np.float64)
     if points is not None:
         found = _from_points(points[matches.patch], positions, METRES * world.radii[finest], seed)
@@ -215,17 +216,6 @@ def _in_environment(
     above = (float(matches.similarity[inliers].mean()) - chance) / max(1 - chance, 1e-6)
     above = min(max(above, 0.0), 1.0)
     return Location(world.environments[environment], pose, above * float(inliers.mean()) ** 0.5, inliers, matches, "")
-
-
-def _only(matches: LandmarkMatches, kept: Bool[ndarray, " n"]) -> LandmarkMatches:
-    return replace(
-        matches,
-        patch=matches.patch[kept],
-        landmark=matches.landmark[kept],
-        similarity=matches.similarity[kept],
-        pixel=matches.pixel[kept],
-        stuck_mask=matches.stuck_mask[kept],
-    )
 
 
 def _from_points(
