@@ -103,7 +103,7 @@ def match(
 ) -> Matches:
     """The matches of two images.
 
-    With several scales, a patch of B is only looked at for a patch of A if it is among those most like it at every
+    With several scales, a patch of B is only looked at for a patch of A if it is among the most similar ones at every
     coarser scale; the finest scale decides.
 
     Args:
@@ -146,7 +146,7 @@ def match(
 def nearest(
     queries: Float[Tensor, "scales n c"], keys: Float[Tensor, "scales m c"]
 ) -> tuple[Int[ndarray, " n"], Float[ndarray, " n"]]:
-    """For each query the key most like it, and how like (cosine); -inf where all keys are equally like.
+    """For each query its most similar key, and the similarity (cosine); -inf where all keys are equally similar.
 
     Scales from the finest to the coarsest, each narrowing the choice for the next finer one. A query's features may be
     a patch's and the keys a map's landmarks.
@@ -192,7 +192,7 @@ def refined(
     patches: Int[ndarray, " n"],
     size: tuple[int, int],
 ) -> Float[ndarray, "n 2"]:
-    """Where in an image, in pixels, each query is most like the features: the peak near the patch it was matched with.
+    """Where in an image, in pixels, each query is most similar to the features: the peak near the patch it was matched with.
 
     Along each axis, the top of the parabola through the similarity at the patch and its two neighbours; a patch at the
     image's edge stays where it is along that axis.
