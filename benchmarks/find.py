@@ -15,11 +15,11 @@ import argparse
 import numpy as np
 import torch
 from compared import add_methods, methods, precision
+from locus.tasks.find import box_of, find, instance_of
+from locus.tasks.views import scene_views
 
 from locus import load_scene
 from locus.features.dense import scene_features
-from locus.tasks.find import box_of, find, instance_of
-from locus.tasks.views import scene_views
 
 MARKED, SHOWN = 0.01, 0.002  # shares of a frame
 RANDOM = 20  # orders

@@ -2,7 +2,7 @@
 
     python benchmarks/map.py RUN SCENE [--cache DIR]
 
-The scene should have a few hundred frames, such as `locus houses big --count 1 --frames 192` writes. Building starts
+The scene should have a few hundred frames, such as `locus houses big --frames-per-scene 192` writes. Building starts
 from cached tokens. The slope is that of time against frames in a double logarithmic plot: 1 is linear.
 """
 
@@ -20,7 +20,7 @@ from locus.features.dense import scene_features
 from locus.landmarks.search import Index
 from locus.model import load
 from locus.scenes.patches import patch_points_camera
-from locus.tasks.localize import likely_places, localize_features, match_landmarks
+from locus.tasks.localize import likely_environments, localize_features, match_landmarks
 
 REPEATS = 5
 QUERIES = 400  # patches of an image, about
@@ -95,7 +95,7 @@ def localizing(model, scene, cache: Path | None) -> None:
     size = (camera.width, camera.height)
     stages: dict[str, Callable[[], object]] = {
         "features of the image (backbone and head)": lambda: model.features(image),
-        "which place": lambda: likely_places(world, features),
+        "which place": lambda: likely_environments(world, features),
         "matches": lambda: match_landmarks(world, features[0], size),
         "points of the patches (RGB-D only)": lambda: patch_points_camera(depth, camera, seen.grid),
         "all but the features, RGB-D": lambda: localize_features(world, features, camera, depth),

@@ -20,7 +20,7 @@ from locus.model import load
 from locus.viewer.app import Page
 from locus.viewer.picking import Hit, Ray
 from locus.viewer.serve import server
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 
 REPEATS = 5
 
@@ -35,37 +35,37 @@ def main() -> None:
     parser.add_argument("--cache", type=Path)
     arguments = parser.parse_args()
     world = LandmarkMap.load(arguments.map)
-    place = Place.open(load(arguments.run), load_scene(arguments.scene), world, arguments.cache, progress=True)
-    measure(enlarged(place, arguments.frames, arguments.points))
+    viewed = ViewedScene.open(load(arguments.run), load_scene(arguments.scene), world, arguments.cache, progress=True)
+    measure(enlarged(viewed, arguments.frames, arguments.points))
 
 
-def enlarged(place: Place, frames: int, points: int) -> Place:
-    """The same place with so many frames and points."""
-    rows, random = np.arange(frames) % len(place.seen), np.random.default_rng(0)
-    chosen = random.integers(0, len(place.cloud), points)
-    moved = place.cloud.points[chosen] + random.normal(0, 0.003, (points, 3)).astype(np.float32)
-    frame = place.cloud.frame[chosen] + len(place.seen) * random.integers(0, frames // len(place.seen), points)
+def enlarged(viewed: ViewedScene, frames: int, points: int) -> ViewedScene:
+    """The same scene with so many frames and points."""
+    rows, random = np.arange(frames) % len(viewed.seen), np.random.default_rng(0)
+    chosen = random.integers(0, len(viewed.cloud), points)
+    moved = viewed.cloud.points[chosen] + random.normal(0, 0.003, (points, 3)).astype(np.float32)
+    frame = viewed.cloud.frame[chosen] + len(viewed.seen) * random.integers(0, frames // len(viewed.seen), points)
     cloud = replace(
-        place.cloud,
+        viewed.cloud,
         points=moved,
-        colours=place.cloud.colours[chosen],
+        colours=viewed.cloud.colours[chosen],
         frame=frame.astype(np.int32),
-        pixel=place.cloud.pixel[chosen],
+        pixel=viewed.cloud.pixel[chosen],
     )
-    return replace(place, seen=place.seen.take(rows.tolist()), pictures=place.pictures[rows], cloud=cloud)
+    return replace(viewed, seen=viewed.seen.take(rows.tolist()), pictures=viewed.pictures[rows], cloud=cloud)
 
 
-def measure(place: Place) -> None:
-    print(f"{len(place.seen)} frames, {len(place.cloud):,} points, {len(place.landmarks(0))} landmarks\n")
+def measure(viewed: ViewedScene) -> None:
+    print(f"{len(viewed.seen)} frames, {len(viewed.cloud):,} points, {len(viewed.landmarks(0))} landmarks\n")
     with server("127.0.0.1", 0) as running:
         start = time.process_time()
-        page = Page(running, place)
+        page = Page(running, viewed)
         print(f"page made ready: {time.process_time() - start:.1f} s")
         random = np.random.default_rng(1)
-        hits = [Hit("point", int(index), 1.0) for index in random.integers(0, len(place.cloud), REPEATS)]
+        hits = [Hit("point", int(index), 1.0) for index in random.integers(0, len(viewed.cloud), REPEATS)]
         eye = np.asarray(running.initial_camera.position)
-        rays = [Ray.of(tuple(eye), tuple(place.cloud.points[hit.index] - eye)) for hit in hits]
-        print(f"what a click hits: {1e3 * _median(lambda i: page.stage.hit(rays[i], cameras=True)):.0f} ms")
+        rays = [Ray.of(tuple(eye), tuple(viewed.cloud.points[hit.index] - eye)) for hit in hits]
+        print(f"what a click hits: {1e3 * _median(lambda i: page.canvas.hit(rays[i], cameras=True)):.0f} ms")
         print(f"all that lights up for it, drawn: {1e3 * _median(lambda i: page.choose(hits[i])):.0f} ms")
 
         def move(i: int) -> None:
@@ -73,7 +73,7 @@ def measure(place: Place) -> None:
             page.relight()
 
         print(f"the threshold moved: {1e3 * _median(move):.0f} ms")
-    shown = page.stage.shown.sum()
+    shown = page.canvas.shown.sum()
     print(f"sent once: {shown * 9 / 1e6:.0f} MB of points; for a click: {shown * 3 / 1e6:.0f} MB, their colours")
 
 

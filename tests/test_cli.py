@@ -1,12 +1,15 @@
 import subprocess
 import sys
+from dataclasses import fields
+from importlib.metadata import version
 
 import pytest
 
 from locus.cli import COMMANDS, main
-from locus.commands.scenes import Format
 from locus.errors import LocusError
+from locus.scenes import SceneReading
 from locus.scenes.formats import READERS
+from locus.scenes.load import Format
 from tests.scenes import layouts, room
 
 
@@ -42,6 +45,59 @@ def test_every_command_has_help(command, capsys):
         main([command, "--help"])
     assert stop.value.code == 0
     assert len(capsys.readouterr().out) > 300
+
+
+def test_the_summary_has_one_line_a_command(capsys):
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) < 80
+    for command in COMMANDS:
+        (line,) = [line for line in lines if line.startswith(f"  {command} ")]
+        assert line.endswith(".")
+
+
+def test_the_version_is_the_packages(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"locus {version('locus-features')}\n"
+
+
+LOADING = "inspect convert train eval-retrieval map localize retrieve view extract match cosegment find segment-fit"
+
+
+@pytest.mark.parametrize("command", [*LOADING.split(), "segment-predict", "eval-pose", "eval-reuse"])
+def test_every_command_that_loads_a_scene_takes_the_options_that_repair_one(command, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split("-"), "--help"])
+    said = capsys.readouterr().out
+    for option in fields(SceneReading):
+        assert f"--{option.name.replace('_', '-')} " in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "inspect SCENE",
+        "convert SCENE --out OUT",
+        "train SCENE --out OUT --backbone classic --layer None --head linear",
+        "eval retrieval SCENE --methods classic",
+        "eval reuse SCENE SCENE --methods classic",
+        "map SCENE --out OUT --model classic",
+        "view SCENE:1 --model classic --port 0",
+        "extract SCENE --model classic --out OUT",
+        "match SCENE:0 SCENE:1 --model classic",
+        "cosegment SCENE:0 1 1 --model classic",
+        "find SCENE:0 SCENE --box 1 1 9 9 --model classic",
+        "segment fit SCENE --out OUT --model classic",
+    ],
+)
+def test_scenes_are_read_as_the_options_say(words, tmp_path, capsys):
+    """A native scene, read as one of TUM, has no list of images."""
+    (tmp_path / "scene").mkdir()
+    layouts.nerfstudio(tmp_path / "scene", room.shots(3))
+    meant = {"OUT": str(tmp_path / "out")}
+    arguments = [meant.get(word, word.replace("SCENE", str(tmp_path / "scene"))) for word in words.split()]
+    assert main([*arguments, "--format", "tum"]) in (1, 2)
+    assert "rgb.txt" in capsys.readouterr().err
 
 
 def test_every_format_can_be_named():

@@ -81,7 +81,7 @@ def test_every_command_is_one_that_locus_takes(page):
 def test_a_command_that_locus_does_not_take_is_noticed():
     told = {
         "locus map SCENE --model RUN --out MAP": True,
-        "locus map SCENE --model RUN --out MAP --depth-scale 1000": False,
+        "locus map SCENE --model RUN --out MAP --depth-unit 1000": False,
         "locus map SCENE --model RUN": False,
         "locus eval TASK SCENE... --methods METHOD... [--fit SCENE...]": True,
         "locus eval taste SCENE --methods METHOD": False,
@@ -90,7 +90,7 @@ def test_a_command_that_locus_does_not_take_is_noticed():
         verb, *arguments = words_of(line)
         assert (parsed(verb, arguments)[0] == 0) == taken, line
     assert "--depth-scale" in options_of("inspect")
-    assert "--depth-scale" not in options_of("train")
+    assert "--min-confidence" not in options_of("train")
 
 
 @pytest.mark.parametrize("page", DOCS, ids=name_of)

@@ -19,11 +19,11 @@ from locus import LandmarkMap, load_scene
 from locus.demo import spot
 from locus.model import load
 from locus.viewer.app import Page
-from locus.viewer.canvas import Stage
+from locus.viewer.canvas import Canvas
 from locus.viewer.locating import locate_frame
 from locus.viewer.picking import Hit
 from locus.viewer.serve import server
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 
 WIDTH, HEIGHT = 1280, 800
 AWAY = 6.0  # metres from what is looked at, or more: a room or two
@@ -41,9 +41,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".png"))
     arguments = parser.parse_args()
     world = LandmarkMap.load(arguments.map) if arguments.map else None
-    place = Place.open(load(arguments.model), load_scene(arguments.scene), world, arguments.cache, progress=True)
+    viewed = ViewedScene.open(load(arguments.model), load_scene(arguments.scene), world, arguments.cache, progress=True)
     with server("127.0.0.1", 0) as running, sync_playwright() as driver:
-        page = Page(running, place)
+        page = Page(running, viewed)
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS, timeout=PATIENCE)
         tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         tab.set_default_timeout(PATIENCE)
@@ -55,19 +55,19 @@ def main() -> None:
 
 def photograph(page: Page, tab: Tab, out: Path) -> str:
     """Click, localize, and take the picture; what the page says of the frame."""
-    place = page.place
-    assert place.world is not None, place.about_map
-    chosen = spot.choose(place.world, place.seen)
-    camera = place.seen.frame(chosen.row).camera
+    viewed = page.viewed
+    assert viewed.world is not None, viewed.about_map
+    chosen = spot.choose(viewed.world, viewed.seen)
+    camera = viewed.seen.frame(chosen.row).camera
     page.choose(Hit("image", chosen.row, 0.0, (chosen.x / camera.width, chosen.y / camera.height)))
-    best = max(place.left_out, key=lambda row: locate_frame(place, row).location.confidence)
-    ends = np.stack([place.world.landmarks.position[chosen.landmark], page.stage.poses[best][:3, 3]])
-    page.panel.frame.value = place.names[best]
+    best = max(viewed.left_out, key=lambda row: locate_frame(viewed, row).location.confidence)
+    ends = np.stack([viewed.world.landmarks.position[chosen.landmark], page.canvas.poses[best][:3, 3]])
+    page.panel.frame.value = viewed.names[best]
     tab.get_by_role("tab", name="Localize").click()
     tab.get_by_role("button", name="Localize this frame").click()
-    answer = tab.get_by_text(f"Frame {place.names[best]} ")
+    answer = tab.get_by_text(f"Frame {viewed.names[best]} ")
     answer.wait_for()
-    look_at(page.stage, client(page), ends)
+    look_at(page.canvas, client(page), ends)
     for close in tab.locator(".mantine-Notification-closeButton").all():  # viser's, of the missing GPU
         close.click()
     tab.wait_for_timeout(SETTLED)
@@ -82,11 +82,11 @@ def client(page: Page) -> viser.ClientHandle:
     return next(iter(page.server.get_clients().values()))
 
 
-def look_at(stage: Stage, viewer: viser.ClientHandle, ends: np.ndarray) -> None:
+def look_at(canvas: Canvas, viewer: viser.ClientHandle, ends: np.ndarray) -> None:
     """See both ends, from above, where walls hide little of a room, and from the side that the page opens on."""
     eye = np.asarray(viewer.camera.position) - np.asarray(viewer.camera.look_at)
-    side = eye - stage.up * (eye @ stage.up)
-    towards = 0.95 * stage.up + 0.3 * side / np.linalg.norm(side)
+    side = eye - canvas.up * (eye @ canvas.up)
+    towards = 0.95 * canvas.up + 0.3 * side / np.linalg.norm(side)
     away = max(AWAY, 1.5 * float(np.linalg.norm(ends[1] - ends[0])))
     with viewer.atomic():
         viewer.camera.position = ends.mean(axis=0) + away * towards

@@ -1,5 +1,6 @@
 """The `locus` command: one verb per job, nothing but wiring."""
 
+import inspect as introspection
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus import __version__
 from locus.commands.cache import cache
 from locus.commands.demo import demo
 from locus.commands.evaluate import evaluate_tasks
@@ -23,36 +25,25 @@ from locus.commands.view import view
 from locus.commands.weights import weights
 from locus.errors import LocusError
 
-DESCRIPTION = """LoCUS: features that know places. Each command has its own --help.
-
-Add --debug to any command to see where in the code an error came from."""
-
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "demo": demo,
-    "inspect": inspect,
-    "convert": convert,
-    "houses": houses,
-    "render": render,
-    "train": train_from,
-    "eval": evaluate_tasks,
-    "weights": weights,
-    "cache": cache,
-    "export": export,
-    "extract": extract,
-    "map": map_scenes,
-    "localize": localize,
-    "retrieve": retrieve,
-    "match": match,
-    "cosegment": cosegment,
-    "segment": segment,
-    "find": find,
-    "view": view,
+GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
+    "Begin": {"demo": demo},
+    "Data": {"inspect": inspect, "convert": convert, "houses": houses, "render": render},
+    "Models": {"train": train_from, "eval": evaluate_tasks, "weights": weights, "cache": cache, "export": export},
+    "Maps": {"map": map_scenes, "localize": localize, "retrieve": retrieve, "view": view},
+    "Images": {"extract": extract, "match": match, "cosegment": cosegment, "find": find, "segment": segment},
 }
+COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Exit code 2 and one sentence for whatever the user can put right."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:
+        print(f"locus {__version__}")
+        return 0
+    if words[:1] in ([], ["-h"], ["--help"]):
+        print(summary())
+        return 0 if words else 2
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -63,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 commands["train"] = train_from(preset_of(words))
             if words[:1] == ["eval"]:
                 commands["eval"] = evaluate_tasks()
-            return tyro.extras.subcommand_cli_from_dict(commands, prog="locus", description=DESCRIPTION, args=words)
+            return tyro.extras.subcommand_cli_from_dict(commands, prog="locus", args=words)
     except KeyboardInterrupt:
         return _fail("stopped", 130)
     except Exception as error:
@@ -74,6 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError):
             return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return _fail(f"this is a bug, please report it with what --debug adds: {type(error).__name__}: {error}")
+
+
+def summary() -> str:
+    """What `locus --help` prints: every command in one line."""
+    lines = ["usage: locus COMMAND ...", "", "LoCUS: features that know places.", ""]
+    for title, commands in GROUPS.items():
+        lines.append(f"{title}:")
+        for name, command in commands.items():
+            lines.append(f"  {name:<10} {(introspection.getdoc(command) or '').splitlines()[0]}")
+        lines.append("")
+    lines += ["`locus COMMAND --help` explains a command. `locus --version` is the version."]
+    return "\n".join([*lines, "--debug, added to any command, shows where in the code an error came from."])
 
 
 def _warn(message: Warning | str, *where: object) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Generator, Iterable
@@ -36,6 +37,12 @@ def atomic(path: Path) -> Generator[Path, None, None]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Content as a JSON file, indented for people."""
+    with atomic(path) as file:
+        file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def clear_leftovers(paths: Iterable[Path]) -> None:

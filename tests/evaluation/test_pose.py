@@ -200,7 +200,7 @@ def test_predictions_must_have_every_pair(tmp_path):
         PosePredictions(file).poses("s", [("1", "2"), ("2", "3")])
 
 
-@pytest.mark.parametrize(("solver", "scale"), [("poselib", "truth"), ("3d-3d", "metric")])
+@pytest.mark.parametrize(("solver", "scale"), [("5-point", "truth"), ("3d-3d", "metric")])
 def test_true_matches_give_true_poses(rooms, tmp_path, solver, scale):
     protocol = RelativePoses(pairs=3, solver=solver, translation_scale=scale)
     outcome = run(protocol, [TrueMatcher()], {"unseen": [rooms / "first"]}, folder=tmp_path)

@@ -243,14 +243,14 @@ def test_an_unwritable_folder_is_told_in_a_sentence(tmp_path):
 
 
 def test_the_command_writes_houses_and_a_sheet_and_says_so(reuse, tmp_path, capsys):
-    words = ["houses", str(tmp_path / "out"), "--seed", str(SEED), "--frames", "6", "--size", "64", "48", "--preview"]
-    assert main(words) == 0
+    words = ["houses", str(tmp_path / "out"), "--seed", str(SEED), "--size", "64", "48", "--preview"]
+    assert main([*words, "--frames-per-scene", "6"]) == 0
     assert (tmp_path / "out" / f"house-{SEED:06d}" / "transforms.json").exists()
     assert (tmp_path / "out" / "preview.jpg").exists()
     assert "houses in" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["--count", "0"], ["--frames", "0"], ["--models", "/nonexistent"]])
+@pytest.mark.parametrize("words", [["--count", "0"], ["--frames-per-scene", "0"], ["--models", "/nonexistent"]])
 def test_the_command_tells_mistakes_in_a_sentence(tmp_path, capsys, words):
     assert main(["houses", str(tmp_path / "out"), *words]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

@@ -38,6 +38,8 @@ def test_frames_of_the_map_are_found(here, capsys):
     assert code == 0
     said = capsys.readouterr().out
     found = json.loads(answers.read_text()).values()
+    assert all("stuck" in answer for answer in found)
+    assert {answer["environment"] for answer in found} <= {"room", None}
     errors = np.array([list(answer["error"].values()) for answer in found if "error" in answer])
     assert f"{len(errors)} of 16 found in the map" in said
     assert "matches at the same image position" in said
@@ -49,7 +51,7 @@ def test_frames_of_the_map_are_found(here, capsys):
 
 def test_an_image_file_needs_no_scene(here, capsys):
     image = next((here / "room/images").iterdir())
-    code = run("localize", image, "--map", here / "map", "--model", "classic", "--threshold", 0)
+    code = run("localize", image, "--map", here / "map", "--model", "classic", "--min-confidence", 0)
     assert code in (0, 1)  # its camera is a guess
     assert "The camera is a guess" in capsys.readouterr().out
 
@@ -70,28 +72,29 @@ def test_frames_of_the_same_name_in_two_scenes_are_all_localized(here, tmp_path,
     assert len(json.loads(answers.read_text())) == 32
 
 
-def test_the_frame_itself_is_the_most_alike(here, capsys):
+def test_the_frame_itself_is_the_most_similar(here, capsys):
     ranked = here / "ranked.json"
     assert run("retrieve", f"{here / 'room'}:3", "--map", here / "map", "--model", "classic", "--json", ranked) == 0
     answer = json.loads(ranked.read_text())
     rows = answer["frames"]
+    assert {row["environment"] for row in rows} == {"room"}
     assert rows[0]["frame"] == "000003"
     assert rows[1]["frame"] in ("000002", "000004")  # before and after it on the walk
     scores = [row["score"] for row in rows]
     assert scores == sorted(scores, reverse=True)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 12
-    assert lines[10] == f"{answer['at the same image position']:.0%} of matches at the same image position"
+    assert lines[10] == f"{answer['stuck']:.0%} of matches at the same image position"
 
 
-def test_places_and_frames_are_added(here, tmp_path, capsys):
+def test_environments_and_frames_are_added(here, tmp_path, capsys):
     out = tmp_path / "map"
     words = ("map", here / "room", "--model", "classic", "--out", out)
     assert run(*words, "--frames", "::2", cache=here) == 0
     assert run(*words, cache=here) == 2
     assert "--add" in capsys.readouterr().err
     assert run(*words, "--frames", "1::2", "--add", cache=here) == 0
-    assert "1 place, 16 frames" in capsys.readouterr().out
+    assert "1 environment, 16 frames" in capsys.readouterr().out
     assert run(*words, "--frames", "1::2", "--add", cache=here) == 2
     assert "in the map already" in capsys.readouterr().err
 

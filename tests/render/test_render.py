@@ -155,7 +155,7 @@ def test_bad_meshes_are_told_in_a_sentence(tmp_path):
     with pytest.raises(LocusError, match="does not exist"):
         render_mesh(tmp_path / "absent.ply")
     trimesh.creation.box((0.1, 0.1, 0.1)).export(tmp_path / "small.ply")
-    with pytest.raises(LocusError, match="--scale"):
+    with pytest.raises(LocusError, match="--metres-per-unit"):
         render_mesh(tmp_path / "small.ply")
     corners = [[0, 0, 0], [3, 0, 0], [3, 0, 3], [0, 0, 3]]
     trimesh.Trimesh(corners, [[0, 1, 2], [0, 2, 3]]).export(tmp_path / "wall.ply")
@@ -164,7 +164,7 @@ def test_bad_meshes_are_told_in_a_sentence(tmp_path):
 
 
 def test_the_command_renders_a_mesh(room_file, tmp_path):
-    assert main(["render", str(room_file), str(tmp_path / "out"), "--frames", "6", "--size", "64", "48"]) == 0
+    assert main(["render", str(room_file), str(tmp_path / "out"), "--count", "6", "--size", "64", "48"]) == 0
     assert len(load_scene(tmp_path / "out")) == 6
     assert main(["render", str(tmp_path / "absent.glb"), str(tmp_path / "out2")]) == 2
     assert not (tmp_path / "out2").exists()

@@ -11,22 +11,11 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.ndimage import map_coordinates
 
-import locus
 from locus.cli import main
 from locus.errors import LocusError
 from locus.pages.pictures import enlarged
 from locus.tasks.cosegmentation import best_first, cosegment, feature_at, similarity
 from tests.tasks import labelled_room
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return labelled_room.write(tmp_path_factory.mktemp("coseg") / "room")
-
-
-@pytest.fixture(scope="module")
-def scene(folder):
-    return locus.load_scene(folder)
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +74,9 @@ def test_perfect_features_give_the_object_in_every_view(scene, seen, instance):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_higher_threshold_gives_a_smaller_region_inside(seen):
+def test_a_higher_similarity_gives_a_smaller_region_inside(seen):
     query = seen.features[0, 0, 6, 8]
-    masks = [[region.mask for region in cosegment(query, seen, threshold)] for threshold in (-1.0, 0.3, 0.7, 1.0)]
+    masks = [[region.mask for region in cosegment(query, seen, least)] for least in (-1.0, 0.3, 0.7, 1.0)]
     for wide, narrow in pairwise(masks):
         assert all((narrower <= wider).all() for wider, narrower in zip(wide, narrow, strict=True))
     assert all(mask.all() for mask in masks[0])
@@ -100,12 +89,17 @@ def test_similarity_is_the_cosine():
     assert np.allclose(cosines, truth, atol=1e-6)
 
 
-def test_scales_and_thresholds_that_do_not_exist_are_refused(seen):
+def test_scales_and_similarities_that_do_not_exist_are_refused(seen):
     query = seen.features[0, 0, 0, 0]
     with pytest.raises(LocusError, match="no scale 1"):
         cosegment(query, seen, 0.7, scale=1)
     with pytest.raises(LocusError, match="between -1 and 1, not 1\\.5"):
         cosegment(query, seen, 1.5)
+
+
+def test_a_file_needs_a_scene_to_look_in(folder, capsys):
+    assert main(["cosegment", str(folder / "images" / "000002.png"), "4", "4", "--model", "classic"]) == 2
+    assert "name the scene to look in after the pixel" in capsys.readouterr().err
 
 
 def command(folder, tmp_path, image, *more, x="40", y="40"):
@@ -114,9 +108,9 @@ def command(folder, tmp_path, image, *more, x="40", y="40"):
 
 
 def test_the_command_writes_a_sheet_and_masks(folder, tmp_path, capsys):
-    assert command(folder, tmp_path, "000002", "--masks", str(tmp_path / "masks"), "--views", "3") == 0
+    assert command(folder, tmp_path, f"{folder}:000002", "--masks", str(tmp_path / "masks"), "--views", "3") == 0
     said = capsys.readouterr().out
-    assert "of 5 other views" in said
+    assert "of 5 other views have a similar region (cosine of at least 0.75)" in said
     assert "5 masks" in said
     sheet = np.asarray(Image.open(tmp_path / "sheet.png"))
     assert sheet.shape == (260, 4 * 320 + 3 * 6, 3)
@@ -139,16 +133,18 @@ def test_a_frame_may_be_named_by_its_file_and_a_strangers_image_may_ask(folder, 
 
 
 @pytest.mark.parametrize(
-    ("image", "more", "place", "said"),
+    ("image", "more", "pixel", "said"),
     [
-        ("000002", [], ("80", "3"), "not inside the image, which is 80×60"),
-        ("nobody", [], ("1", "1"), "neither an image file nor one of the 6 images"),
-        ("000002", ["--scale", "2"], ("1", "1"), "no scale 2"),
-        ("000002", ["--threshold", "7"], ("1", "1"), "between -1 and 1"),
-        ("000002", ["--views", "0"], ("1", "1"), "at least one view"),
+        ("{folder}:2", [], ("80", "3"), "not inside the image, which is 80×60"),
+        ("{folder}:nobody", [], ("1", "1"), "has no frame 'nobody'"),
+        ("000002", [], ("1", "1"), "000002 does not exist"),
+        ("{folder}:2", ["--scale", "2"], ("1", "1"), "no scale 2"),
+        ("{folder}:2", ["--min-similarity", "7"], ("1", "1"), "between -1 and 1"),
+        ("{folder}:2", ["--views", "0"], ("1", "1"), "at least one image"),
+        ("{folder}:2", ["--out", "sheet"], ("1", "1"), "end its name in .png or .jpg"),
     ],
 )
-def test_what_makes_no_sense_is_one_sentence_and_no_sheet(folder, tmp_path, capsys, image, more, place, said):
-    assert command(folder, tmp_path, image, *more, x=place[0], y=place[1]) == 2
+def test_what_makes_no_sense_is_one_sentence_and_no_sheet(folder, tmp_path, capsys, image, more, pixel, said):
+    assert command(folder, tmp_path, image.format(folder=folder), *more, x=pixel[0], y=pixel[1]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "sheet.png").exists()

@@ -11,7 +11,7 @@ from locus.errors import LocusError
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap, MapError, merge
 from locus.landmarks.arrays import take
-from locus.tasks.localize import likely_places, localize, localize_features, match_landmarks
+from locus.tasks.localize import likely_environments, localize, localize_features, match_landmarks
 from tests.landmarks import places
 from tests.scenes import room
 
@@ -85,7 +85,7 @@ def test_the_right_place_is_named(both, queries, with_depth):
             assert answer.environment == name
             assert pose_error(answer.world_from_camera, shot.world_from_camera)[0] < 0.15
             assert (both.landmarks.environment[answer.matches.landmark] == number).all()
-            assert likely_places(both, places.features(shot, world=number))[0] == number
+            assert likely_environments(both, places.features(shot, world=number))[0] == number
 
 
 @RGBD
@@ -100,8 +100,8 @@ def test_an_image_of_another_place_is_not_here(both, queries, with_depth):
 
 def test_the_threshold_is_the_least_confidence(world, queries):
     answer = locate(world, queries[0])
-    assert locate(world, queries[0], threshold=answer.confidence).here
-    above = locate(world, queries[0], threshold=answer.confidence + 0.01)
+    assert locate(world, queries[0], min_confidence=answer.confidence).here
+    above = locate(world, queries[0], min_confidence=answer.confidence + 0.01)
     assert not above.here
     assert f"confidence of {answer.confidence:.2f}" in above.reason
     assert above.confidence == answer.confidence
@@ -239,9 +239,20 @@ def test_features_that_know_only_the_place_in_the_image_are_stuck(model, one_vie
     assert match_landmarks(world, positional, (room.WIDTH, room.HEIGHT)).stuck > 0.95
 
 
+def test_a_match_three_patches_right_and_three_down_of_its_landmark_is_not_stuck(world, queries):
+    """Stuck is a Euclidean distance, as it is for matches of two images."""
+    rows, columns = places.GRID
+    matches = match_landmarks(world, places.features(queries[0])[0], (columns, rows))
+    moved = matches.pixel - world.landmarks.seen_at[matches.landmark] * [columns, rows]  # in patches
+    distance = np.hypot(*moved.T)
+    diagonal = (np.abs(moved).max(axis=1) <= 3) & (distance > 3)
+    assert diagonal.any()
+    assert matches.stuck == pytest.approx((distance <= 3).mean())
+
+
 def test_matches_without_depth_do_not_count_as_stuck(world, queries):
     depth = queries[0].depth.astype(np.float32)
     depth[:, : room.WIDTH // 2] = 0
     matches = localize_features(world, places.features(queries[0]), places.CAMERA, depth).matches
     assert (matches.pixel[:, 0] > room.WIDTH / 2).all()
-    assert matches.stuck == pytest.approx(matches.unmoved.mean())
+    assert matches.stuck == pytest.approx(matches.stuck_mask.mean())

@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
-from locus.backbones import load
 from locus.errors import LocusError
-from locus.model import LoCUS
 from locus.scenes.patches import patch_centres
 from locus.tasks.matching import PAPER, Matches, Rule, discontinuity, match, nearest, refined
-from locus.tasks.shift import shift_followed
 from tests.scenes import room
 from tests.tasks.views import CAMERA, GRID, SIZE, motion, perfect
 
@@ -178,27 +175,16 @@ def test_stuck_is_told_from_following():
     assert np.isnan(match(seen[:, :, :1] * 0, seen * 0, size, size).stuck)
 
 
-class PositionOnly(LoCUS):
-    """Features that know nothing but where in the image they are."""
-
-    def forward(self, images):
-        grid = (images.shape[2] // self.patch_size, images.shape[3] // self.patch_size)
-        maps = torch.randn(1, 1, *grid, 16, generator=torch.Generator().manual_seed(0))
-        return normalize(maps, dim=-1).expand(1, len(images), *grid, 16)
-
-
-def test_a_shifted_image_is_followed_by_what_sees_and_not_by_what_knows_its_position():
-    image = np.random.default_rng(0).integers(0, 255, (168, 280, 3), np.uint8)
-    sees = shift_followed(LoCUS(load("classic"), head="identity"), image)
-    assert sees.following > 0.85  # the rest are mutual by chance, among columns that only one crop has
-    assert sees.stuck < 0.05
-    blind = shift_followed(PositionOnly(load("classic"), head="identity"), image)
-    assert blind.stuck == 1
-    assert blind.following == 0
-    with pytest.raises(LocusError, match="more than 4"):
-        shift_followed(LoCUS(load("classic"), head="identity"), image, patches=3)
-    with pytest.raises(LocusError, match="too narrow"):
-        shift_followed(LoCUS(load("classic"), head="identity"), image[:, :70])
+def test_a_match_three_patches_right_and_three_down_is_not_stuck():
+    features = torch.zeros(1, 8, 8, 64)
+    features[0].view(64, 64).fill_diagonal_(1)
+    down_right = features.roll((3, 3), dims=(1, 2))
+    inside = match(features, down_right, (80, 80), (80, 80), PLAIN)
+    moved = inside.pixels_b - inside.pixels_a
+    assert (moved == 30).all(axis=1).sum() == 25
+    assert not inside.stuck_mask[(moved == 30).all(axis=1)].any()
+    right = match(features, features.roll(3, dims=2), (80, 80), (80, 80), PLAIN)
+    assert right.stuck_mask.sum() == 5 * 8
 
 
 @pytest.mark.parametrize("rule", [Rule(), PLAIN, PAPER], ids=["default", "plain", "paper"])

@@ -44,16 +44,6 @@ def blobs(count=300, seed=0, classes=COLOURS):
     return LabelledPatches(torch.from_numpy(features), torch.from_numpy(labels), frames, classes, 10, 0)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return labelled_room.write(tmp_path_factory.mktemp("segment") / "room")
-
-
-@pytest.fixture(scope="module")
-def scene(folder):
-    return locus.load_scene(folder)
-
-
 @pytest.mark.parametrize("l2", [1e-1, 1e-3, 1e-5])
 def test_the_fit_is_scikit_learns(l2):
     patches = blobs()

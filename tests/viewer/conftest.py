@@ -4,7 +4,7 @@ import pytest
 
 from locus.model import LoCUS
 from locus.scenes import load_scene
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 from tests.landmarks import places
 from tests.scenes import layouts, room
 
@@ -28,18 +28,18 @@ def model():
 
 
 @pytest.fixture(scope="session")
-def place(room_folder, model, cache):
+def viewed(room_folder, model, cache):
     """A map of 11 of its 12 frames; treat it as read-only."""
-    return Place.open(model, load_scene(room_folder), cache=cache)
+    return ViewedScene.open(model, load_scene(room_folder), cache=cache)
 
 
 @pytest.fixture(scope="session")
 def known(cache):
-    """The room with perfect features, also of images that come as files; any other image is of another place."""
+    """The room with perfect features, also of images that come as files; any other image is of another environment."""
     shots = room.shots(12)
     model = places.model(radii=(0.2,))
     features = {shot.image.tobytes(): places.features(shot) for shot in shots}
     model.features = lambda image: features.get(image.tobytes(), places.features(shots[0], world=1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("locus.viewer.viewed.scene_features", lambda model, scene, cache, progress: places.seen(scene))
-        return Place.open(model, places.scene(shots), cache=cache)
+        return ViewedScene.open(model, places.scene(shots), cache=cache)

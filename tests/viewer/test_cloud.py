@@ -28,8 +28,8 @@ def test_no_more_points_stay_than_allowed(count, most):
     assert 1 <= len(thinned(points, most)) <= most
 
 
-def test_points_lie_on_the_rooms_surfaces_and_know_their_pixel(place):
-    points = place.cloud.points.astype(float)
+def test_points_lie_on_the_rooms_surfaces_and_know_their_pixel(viewed):
+    points = viewed.cloud.points.astype(float)
     distance = []
     for low, high, *_ in BOXES:
         centre, half = (np.array(low) + high) / 2, (np.array(high) - low) / 2
@@ -37,21 +37,21 @@ def test_points_lie_on_the_rooms_surfaces_and_know_their_pixel(place):
         outside = np.linalg.norm(np.maximum(beyond, 0), axis=1)
         distance.append(np.abs(outside + np.minimum(beyond.max(axis=1), 0)))
     assert np.min(distance, axis=0).max() < 0.01
-    width, height = place.size
-    frame, camera = place.seen.frame(3), place.seen.frame(3).camera
-    own = place.cloud.frame == 3
+    width, height = viewed.size
+    frame, camera = viewed.seen.frame(3), viewed.seen.frame(3).camera
+    own = viewed.cloud.frame == 3
     camera_from_world = np.linalg.inv(frame.world_from_camera)
     seen, _ = camera.project(points[own] @ camera_from_world[:3, :3].T + camera_from_world[:3, 3])
-    y, x = np.divmod(place.cloud.pixel[own], width)
+    y, x = np.divmod(viewed.cloud.pixel[own], width)
     assert np.allclose(seen / [camera.width / width, camera.height / height], np.stack([x, y], axis=1) + 0.5, atol=0.05)
-    assert np.array_equal(place.cloud.colours[own], place.pictures[3, y, x])
+    assert np.array_equal(viewed.cloud.colours[own], viewed.pictures[3, y, x])
 
 
-def test_at_most_so_many_points_are_gathered(place):
-    assert len(gather(place.seen, 500)[1]) <= 500
+def test_at_most_so_many_points_are_gathered(viewed):
+    assert len(gather(viewed.seen, 500)[1]) <= 500
 
 
-def test_a_scene_without_any_depth_is_named(place, monkeypatch):
+def test_a_scene_without_any_depth_is_named(viewed, monkeypatch):
     monkeypatch.setattr("locus.scenes.scene.Frame.depth", np.zeros((60, 80), np.float32))
     with pytest.raises(LocusError, match="no depth in any frame"):
-        gather(place.seen)
+        gather(viewed.seen)

@@ -32,27 +32,27 @@ def test_what_is_like_the_query_lights_up_in_views_points_and_landmarks_alike():
     assert lit.best(5) == [0]
 
 
-def test_a_lower_threshold_lights_no_less(place):
-    query = place.query(Hit("point", 100, 1.0), 0)
-    rows, embedding = place.seen.features[0], place.landmarks(0).embedding
-    strict, lax = (light(query, rows, place.cloud, place.size, embedding, least) for least in (0.95, 0.8))
+def test_a_lower_threshold_lights_no_less(viewed):
+    query = viewed.query(Hit("point", 100, 1.0), 0)
+    rows, embedding = viewed.seen.features[0], viewed.landmarks(0).embedding
+    strict, lax = (light(query, rows, viewed.cloud, viewed.size, embedding, least) for least in (0.95, 0.8))
     assert lax.masks[strict.masks].all()
     assert lax.points[strict.points].all()
     assert lax.landmarks[strict.landmarks].all()
     assert lax.points.sum() > strict.points.sum() > 0
 
 
-def test_nothing_lights_up_where_nothing_is_like_it(place):
-    query = -place.query(Hit("point", 100, 1.0), 0)
-    lit = light(query, place.seen.features[0], place.cloud, place.size, place.landmarks(0).embedding, 0.5)
+def test_nothing_lights_up_where_nothing_is_like_it(viewed):
+    query = -viewed.query(Hit("point", 100, 1.0), 0)
+    lit = light(query, viewed.seen.features[0], viewed.cloud, viewed.size, viewed.landmarks(0).embedding, 0.5)
     assert not lit.views.any()
     assert not lit.points.any()
     assert lit.best(3) == []
 
 
-def test_the_most_similar_views_come_first(place):
-    query = place.query(Hit("image", 4, 1.0, (0.5, 0.5)), 0)
-    lit = light(query, place.seen.features[0], place.cloud, place.size, place.landmarks(0).embedding, 0.5)
+def test_the_most_similar_views_come_first(viewed):
+    query = viewed.query(Hit("image", 4, 1.0, (0.5, 0.5)), 0)
+    lit = light(query, viewed.seen.features[0], viewed.cloud, viewed.size, viewed.landmarks(0).embedding, 0.5)
     best = lit.best(20)
     assert np.all(np.diff(lit.scores[best]) <= 0)
     assert set(best) == set(np.flatnonzero(lit.views))

@@ -69,7 +69,7 @@ def opened(browser, served):
     for tab in tabs:
         tab.close()
     served.choose(None)
-    served.stage.draw_located(None)
+    served.canvas.draw_located(None)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def visible(eye, served, kind, points):
     for point in points:
         (x, y), canvas = eye.pixel(point), eye.canvas
         inside = 20 < x - canvas["x"] < canvas["width"] - 20 and 20 < y - canvas["y"] < canvas["height"] - 20
-        hit = served.stage.hit(eye.ray(point), cameras=True)
+        hit = served.canvas.hit(eye.ray(point), cameras=True)
         if inside and hit is not None and hit.kind == kind:
             return point, hit
     raise AssertionError(f"no {kind} can be seen")
@@ -154,9 +154,11 @@ def near(eye, pixels, point, reach):
 def test_a_click_names_what_it_hit_and_lights_up_what_is_like_it(tab, served, kind):
     eye = Eye(served, tab)
     targets = {
-        "landmark": served.stage.centres[served.stage.spheres],
-        "image": [screen.points(np.array([[0.5, 0.5]]))[0] for screen in sorted(served.stage.screens, key=eye.edge_on)],
-        "point": served.place.cloud.points[served.stage.shown][::97],
+        "landmark": served.canvas.centres[served.canvas.spheres],
+        "image": [
+            screen.points(np.array([[0.5, 0.5]]))[0] for screen in sorted(served.canvas.screens, key=eye.edge_on)
+        ],
+        "point": served.viewed.cloud.points[served.canvas.shown][::97],
     }
     point, expected = visible(eye, served, kind, [np.asarray(each, float) for each in targets[kind]])
     before = photograph(tab, eye)
@@ -164,13 +166,13 @@ def test_a_click_names_what_it_hit_and_lights_up_what_is_like_it(tab, served, ki
     tab.get_by_text("Lit:").wait_for()
     words = tab.inner_text("body")
     if kind == "image":  # which pixel of it is not said: half a pixel of the screen is more than one of the image
-        assert f"of frame {served.place.names[expected.index]}." in words
+        assert f"of frame {served.viewed.names[expected.index]}." in words
         assert tab.get_by_role("button", name="Look through this camera").is_visible()
     elif kind == "landmark":
-        assert f"Landmark {expected.index}, score {served.place.landmarks(0).score[expected.index]:.2f}" in words
+        assert f"Landmark {expected.index}, score {served.viewed.landmarks(0).score[expected.index]:.2f}" in words
     else:
         assert "Point (" in words
-        assert np.linalg.norm(served.place.cloud.points[served.hit.index] - point) < 0.1
+        assert np.linalg.norm(served.viewed.cloud.points[served.hit.index] - point) < 0.1
     lit = served.lit
     assert f"Lit: {lit.views.sum()} of 12 views, {lit.points.sum():,} points, {lit.landmarks.sum()} landmarks." in words
     assert tab.locator("img").count() > 0  # the views it is seen in
@@ -190,9 +192,9 @@ def test_a_frame_is_localized_and_its_camera_and_matches_are_drawn(tab, served):
     tab.get_by_text("Frame 000005 was taken in room").wait_for()
     assert re.search(r"Off its recorded pose by \d\.\d cm and [01]\.\d°", tab.inner_text("body"))
     drawn = appeared(tab, eye, before, green, 500)
-    located = locate_frame(served.place, 5)
+    located = locate_frame(served.viewed, 5)
     assert near(eye, drawn, located.location.world_from_camera[:3, 3], 4)
-    middles = located.lines(served.place, 1.6 * served.stage.frustum).mean(axis=1)
+    middles = located.lines(served.viewed, 1.6 * served.canvas.frustum).mean(axis=1)
     assert np.mean([near(eye, drawn, middle, 2) for middle in middles]) > 0.8
 
 
@@ -202,7 +204,7 @@ def test_an_upload_is_found_or_refused_with_a_sentence(tab, served, tmp_path):
 
     eye = Eye(served, tab)
     before = photograph(tab, eye)
-    image = served.place.seen.frame(5).image
+    image = served.viewed.seen.frame(5).image
     tab.get_by_role("tab", name="Localize").click()
     (tmp_path / "notes.png").write_text("no image at all")
     upload("notes.png")
@@ -215,12 +217,12 @@ def test_an_upload_is_found_or_refused_with_a_sentence(tab, served, tmp_path):
     tab.get_by_text("<b>there.png was taken in room").wait_for()
     assert "It was taken to have the lens of the scene's camera." in tab.inner_text("body")
     drawn = appeared(tab, eye, before, green, 500)
-    assert near(eye, drawn, served.stage.poses[5][:3, 3], 8)
+    assert near(eye, drawn, served.canvas.poses[5][:3, 3], 8)
 
 
 def test_a_dropped_image_is_found(tab, served):
     file = io.BytesIO()
-    Image.fromarray(served.place.seen.frame(5).image).save(file, "png")
+    Image.fromarray(served.viewed.seen.frame(5).image).save(file, "png")
     tab.get_by_role("tab", name="Localize").click()
     held = tab.evaluate_handle(
         """bytes => {

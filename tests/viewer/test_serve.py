@@ -2,6 +2,7 @@ import socket
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from locus.cli import main
@@ -71,6 +72,26 @@ def test_the_command_serves_until_it_is_stopped(room_folder, cache, capsys):
     assert printed.endswith("stopped\n")
 
 
+def test_the_page_opens_at_a_frame(viewed):
+    from locus.viewer.app import Page
+
+    with server("127.0.0.1", 0) as running:
+        page = Page(running, viewed)
+        page.canvas.open_at(running, viewed.row(3))
+        pose, start = viewed.seen.frame(3).world_from_camera, running.initial_camera
+        assert np.allclose(start.position, pose[:3, 3])
+        assert np.allclose(start.look_at - start.position, pose[:3, 2])
+
+
+@pytest.mark.usefixtures("stopped")
+def test_the_command_takes_a_frame(room_folder, cache, capsys):
+    words = ["--model", "classic", "--port", "0", "--cache", str(cache)]
+    assert main(["view", f"{room_folder}:000003", *words]) == 0
+    assert "12 frames" in capsys.readouterr().out
+    assert main(["view", f"{room_folder}:30", *words]) == 2
+    assert "has no frame '30'" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("stopped")
 def test_a_scene_that_no_map_can_be_made_of_is_served_without_one(tmp_path, cache, capsys):
     layouts.nerfstudio(tmp_path, room.shots(1))
@@ -81,9 +102,9 @@ def test_a_scene_that_no_map_can_be_made_of_is_served_without_one(tmp_path, cach
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_map_by_another_name_is_shown_with_a_warning(room_folder, place, cache, tmp_path, capsys):
-    place.model.save_pretrained(tmp_path / "model")
-    replace(place.world, environments=("first",)).save(tmp_path / "map")
+def test_a_map_by_another_name_is_shown_with_a_warning(room_folder, viewed, cache, tmp_path, capsys):
+    viewed.model.save_pretrained(tmp_path / "model")
+    replace(viewed.world, environments=("first",)).save(tmp_path / "map")
     words = ["view", str(room_folder), "--model", str(tmp_path / "model"), "--map", str(tmp_path / "map")]
     assert main([*words, "--port", "0", "--cache", str(cache)]) == 0
     assert "Warning: The map given is of first, and this scene is room." in capsys.readouterr().out

@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus.commands.options import Reading
 from locus.errors import LocusError
 from locus.evaluation import ablation
 from locus.evaluation.correspondence import Correspondence
@@ -27,6 +28,7 @@ from locus.evaluation.table import Style, rendered
 from locus.files import atomic
 from locus.model import LoCUS
 from locus.scenes.collection import find_scenes
+from locus.scenes.load import AS_STATED
 from locus.training import train
 from locus.training.settings_grid import variants_of
 
@@ -56,6 +58,7 @@ class EvaluateOptions:
     """Measure again what was finished before."""
     cache: Path | None = None
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+    reading: Reading = AS_STATED
 
     def unseen(self) -> list[Path]:
         found = find_scenes(self.scenes)
@@ -65,10 +68,10 @@ class EvaluateOptions:
 
     def evaluate(self, benchmark: Benchmark, training: Sequence[str] = ()) -> int:
         """Measure, print the tables, and write what was asked for; 1 if something could not be measured."""
-        options = MethodOptions(self.fit, self.resolution, self.cache, progress=True)
+        options = MethodOptions(self.fit, self.resolution, self.cache, self.reading, progress=True)
         methods = methods_of(self.methods, options, benchmark.words(self.methods))
         scenes = {"unseen": self.unseen(), "training": find_scenes(training)}
-        outcome = run(benchmark, methods, scenes, fresh=self.fresh, progress=True)
+        outcome = run(benchmark, methods, scenes, reading=self.reading, fresh=self.fresh, progress=True)
         shown = Shown([])
         if outcome.parts:
             pictures = [] if self.report is None else outcome.pictures()
@@ -125,7 +128,7 @@ class EvaluatePose(Evaluate[RelativePoses]):
     def run(self) -> int:
         if self.template is None:
             return super().run()
-        count = write_template(self.template, self.protocol, self.common.unseen())
+        count = write_template(self.template, self.protocol, self.common.unseen(), self.common.reading)
         Console(soft_wrap=True).print(f"Wrote {count} pairs, without poses, to {escape(str(self.template))}")
         return 0
 
@@ -153,6 +156,7 @@ class EvaluateAblate:
     protocol: Annotated[Retrieval, tyro.conf.arg(name="")] = Retrieval()  # noqa: RUF009  frozen
     cache: Path | None = None
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+    reading: Reading = AS_STATED
 
     def run(self) -> int:
         given, variants = find_scenes(self.train), variants_of(self.base, self.vary)
@@ -164,12 +168,12 @@ class EvaluateAblate:
         methods, varied = [], {}
         for variant in variants:
             folder = self.out / variant.name
-            options = {"val": self.val, "cache": self.cache, "progress": True}
+            options = {"val": self.val, "cache": self.cache, "reading": self.reading, "progress": True}
             if not train(given[: variant.scenes], folder, variant.settings, **options).finished:
                 raise KeyboardInterrupt  # the same command goes on from here
             methods.append(ModelMethod(variant.name, LoCUS.from_pretrained(folder), self.cache))
             varied[variant.name] = variant.varied
-        outcome = run(self.protocol, methods, {"unseen": find_scenes(self.scenes)}, progress=True)
+        outcome = run(self.protocol, methods, {"unseen": find_scenes(self.scenes)}, reading=self.reading, progress=True)
         shown = Shown([])
         if outcome.parts:
             shown = Shown(ablation.tables(outcome, varied), ablation.figures(outcome, varied))

@@ -10,10 +10,11 @@ from rich.markup import escape
 def demo(
     out: Path | None = None, quick: tyro.conf.FlagCreatePairsOff[bool] = False, pretrained: str | None = None
 ) -> int:
-    """Show what LoCUS does, from nothing: about ten minutes on two cores, no GPU.
+    """Show what LoCUS does, from nothing, in about ten minutes.
 
-    Generates houses, trains on some, evaluates in others beside the untrained network, maps one, localizes images in
-    it, co-segments, and writes report.html. Run again, it takes up what is finished.
+    Two cores and no GPU are enough. Generates houses, trains on some, evaluates in others beside the untrained
+    network, maps one, localizes images in it, co-segments, and writes report.html. Run again, it skips what is
+    finished.
 
     Args:
         out: The folder for all of it. By default demo, or demo-quick with --quick.

@@ -7,12 +7,14 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus.commands.options import Images, Reading
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
+from locus.scenes.load import AS_STATED
 
 
 def extract(
-    inputs: Annotated[list[str], tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")],
+    inputs: Images,
     model: str = DEFAULT,
     out: Path = Path("features.h5"),
     layout: Literal["dense", "hloc"] = "dense",
@@ -21,6 +23,7 @@ def extract(
     batch: int | None = None,
     workers: int = 2,
     every: int = 1,
+    reading: Reading = AS_STATED,
 ) -> int:
     """Write the features of images, videos or scenes to one HDF5 file.
 
@@ -28,7 +31,6 @@ def extract(
     share the images. docs/extract.md shows how to read the file.
 
     Args:
-        inputs: Image files, folders, patterns in quotes, videos, scenes.
         model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         out: The file to write.
         layout: dense: maps of all scales; hloc: keypoints and descriptors of one scale, as hloc stores them.
@@ -40,12 +42,13 @@ def extract(
     """
     from locus.features.extraction import extract as extract_features
     from locus.model import load, this_device
+    from locus.tasks.named_images import open_inputs
 
     network = load(model, layer).to(this_device())
     console = Console(soft_wrap=True)
     try:
         summary = extract_features(
-            inputs,
+            open_inputs(inputs, reading),
             out,
             network,
             layout=layout,
@@ -75,7 +78,7 @@ def export(
     half: tyro.conf.FlagCreatePairsOff[bool] = False,
     backbone: str | None = None,
 ) -> int:
-    """Write a trained model for use elsewhere: an ONNX file, or a folder for the Hugging Face hub.
+    """Write a trained model as an ONNX file or a Hugging Face folder.
 
     The ONNX file takes RGB images in [0, 1], resized to whole patches, and is checked against torch. The folder holds
     what was learned and a page that says how to load it; `hf upload NAME FOLDER` publishes it.

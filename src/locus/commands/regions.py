@@ -4,160 +4,134 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
-from rich.markup import escape
 
-from locus.commands.scenes import SceneOptions
+from locus.commands import options
+from locus.commands.options import check_picture, network, say, write_answers
 from locus.errors import LocusError
+from locus.files import write_json
 from locus.model.shipped import DEFAULT
+from locus.scenes.load import AS_STATED
+
+Views = Annotated[int, tyro.conf.arg(help="How many images are on the sheet.")]
+MaskFolder = Annotated[Path | None, tyro.conf.arg(help="A folder for masks, NAME.png (255 inside, 0 outside).")]
 
 
 def cosegment(
-    image: Annotated[str, tyro.conf.Positional],
+    image: options.OneImage,
     x: Annotated[float, tyro.conf.Positional],
     y: Annotated[float, tyro.conf.Positional],
-    scene: SceneOptions,
-    model: str = DEFAULT,
-    threshold: float | None = None,
-    scale: int = 0,
-    views: int = 11,
+    scene: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")] = None,
+    model: options.ModelName = DEFAULT,
+    min_similarity: float | None = None,
+    scale: options.Scale = 0,
+    views: Views = 11,
     out: Path = Path("cosegment.png"),
-    masks: Path | None = None,
-    cache: Path | None = None,
+    masks: MaskFolder = None,
+    cache: options.Cache = None,
+    reading: options.Reading = AS_STATED,
 ) -> int:
-    """Show one spot in every other view of a scene: a pixel in, regions out.
+    """Show the spot at one pixel in every other view of a scene.
 
-    Writes one sheet of pictures: the query with its point marked, then the views, the most similar first, each with the
-    region whose features are like the pixel's, and how like (cosine).
+    Writes a sheet: the query with its point marked, then the views, the most similar first, each with the region that
+    is similar to the pixel, and the similarity (cosine) of its best patch. --masks also gets scores.json.
 
     Args:
-        image: An image file, or the name of a frame of the scene.
         x: The pixel, from the image's left edge.
         y: The pixel, from the image's top.
-        scene: The scene.
-        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
-        threshold: How like (cosine) a pixel must be. By default 0.75, best for spots of the model's radius; about 0.6
-            is better for whole objects (docs/segment.md).
-        scale: Which of the model's scales, counted from 0.
-        views: How many views are on the sheet.
+        scene: The scene to look in. By default the one that IMAGE is a frame of.
+        min_similarity: The least cosine of a pixel in a region. By default 0.75, best for spots of the model's radius;
+            about 0.6 is better for whole objects (docs/segment.md).
         out: The sheet.
-        masks: A folder for the masks of all views, NAME.png (255 inside, 0 outside), and scores.json.
-        cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
     """
     from locus.features.dense import scene_features
-    from locus.model import load, this_device
     from locus.tasks import cosegmentation
-    from locus.tasks import region_pictures as pictures
-    from locus.tasks.views import query_view, scene_views
+    from locus.tasks.image_features import frame_features, query_features
+    from locus.tasks.instances import FoundRegion
+    from locus.tasks.named_images import only_image, open_scene
+    from locus.tasks.region_pictures import marked
+    from locus.tasks.region_sheet import write_masks, write_sheet
 
-    if views < 1:
-        raise LocusError(f"the sheet needs at least one view, not {views}")
-    loaded = scene.load()
-    network = load(model).to(this_device())
-    seen = scene_features(network, loaded, cache, progress=True)
-    known = scene_views(seen)
-    query = query_view(network, image, loaded, known)
+    check_picture(out, views)
+    least = cosegmentation.MIN_SIMILARITY if min_similarity is None else min_similarity
+    if scene is None and Path(image).is_file():
+        raise LocusError("name the scene to look in after the pixel: IMAGE X Y SCENE")
+    searched = open_scene(image if scene is None else scene, reading)[0]
+    asked = only_image(image, reading)
+    made_with = network(model)
+    seen = scene_features(made_with, searched, cache, progress=True)
+    known = frame_features(seen)
+    query = query_features(made_with, asked, known)
     feature = cosegmentation.feature_at(cosegmentation.one_scale(query.features, scale), x, y, query.size)
-    threshold = cosegmentation.THRESHOLD if threshold is None else threshold
-    regions = cosegmentation.cosegment(feature, seen, threshold, scale)
-    ranked = cosegmentation.best_first([region for region in regions if known[region.row] is not query])
-    tiles = [pictures.captioned(pictures.marked(query.read(), x, y), f"query: {query.name}")]
-    for region in ranked[:views]:
-        view = known[region.row]
-        caption = f"{region.score:.2f}  {view.name}" + ("" if region.mask.any() else "  (nothing)")
-        tiles.append(pictures.captioned(pictures.outlined(view.read(), region.mask), caption))
-    pictures.write(out, pictures.tiles(tiles))
-    console = Console(soft_wrap=True)
-    found = sum(bool(region.mask.any()) for region in ranked)
-    console.print(
-        f"In {found} of {len(ranked)} other views something is like it (cosine of at least {threshold:g}); "
-        f"wrote {escape(str(out))}"
-    )
+    regions = cosegmentation.best_first(cosegmentation.cosegment(feature, seen, least, scale))
+    others = [region for region in regions if known[region.row] is not query]
+    found = [FoundRegion(known[region.row].image, region.score, region.mask) for region in others]
+    write_sheet(out, marked(query.image.read(), x, y), query.image.name, found, views)
+    count = sum(bool(each.mask.any()) for each in found)
+    say(f"{count} of {len(found)} other views have a similar region (cosine of at least {least:g}); wrote {out}")
     if masks is not None:
-        for region in ranked:
-            pictures.write_mask(masks / f"{known[region.row].name}.png", region.mask)
-        scores = {known[region.row].name: round(region.score, 4) for region in ranked}
-        pictures.write_json(masks / "scores.json", {"threshold": threshold, "scale": scale, "scores": scores})
-        console.print(f"Wrote {len(ranked)} masks and scores.json to {escape(str(masks))}")
+        write_masks(masks, found)
+        scores = {each.image.name: round(each.score, 4) for each in found}
+        write_json(masks / "scores.json", {"min_similarity": least, "scale": scale, "scores": scores})
+        say(f"Wrote {len(found)} masks and scores.json to {masks}")
     return 0
 
 
 def find(
-    image: Annotated[str, tyro.conf.Positional],
-    others: Annotated[list[str], tyro.conf.Positional, tyro.conf.arg(metavar="OTHERS")],
-    model: str = DEFAULT,
+    image: options.OneImage,
+    others: options.Images,
+    model: options.ModelName = DEFAULT,
     box: tuple[float, float, float, float] | None = None,
     mask: Path | None = None,
-    threshold: float | None = None,
-    scale: int = 0,
-    views: int = 11,
+    min_similarity: float | None = None,
+    scale: options.Scale = 0,
+    views: Views = 11,
     out: Path = Path("find.png"),
-    masks: Path | None = None,
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
-    cache: Path | None = None,
+    masks: MaskFolder = None,
+    json: options.JsonFile = None,
+    cache: options.Cache = None,
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Find a thing that is marked in one image in other images.
 
-    Writes one sheet of pictures: the query with the thing marked, then the images, the surest first, each with its
-    score and what was found. docs/segment.md says what the score is.
+    Writes a sheet: the query with the thing marked, then the images, the best score first, each with what was found.
+    docs/segment.md says what the score is.
 
     Args:
-        image: An image file, or the name of one of the others, such as a frame of the scene.
-        others: A scene; or image files, folders, patterns in quotes, videos.
-        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         box: Left, top, right and bottom of the thing, in pixels.
         mask: Instead of a box, a PNG of the image's size that is not 0 where the thing is.
-        threshold: How like one of the thing's patches (cosine) a pixel must be to be part of what is found. By default
-            0.65.
-        scale: Which of the model's scales, counted from 0.
-        views: How many images are on the sheet.
+        min_similarity: The least cosine, to one of the thing's patches, of a pixel of what is found. By default 0.65.
         out: The sheet.
-        masks: A folder for the masks of what was found, NAME.png (255 inside, 0 outside).
-        json_file: A file for scores and boxes of all images.
-        cache: Where the frozen backbone's tokens of a scene are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
     """
-    from locus.model import load, this_device
-    from locus.tasks import find as finding
-    from locus.tasks import region_pictures as pictures
-    from locus.tasks.cosegmentation import check_threshold, one_scale
-    from locus.tasks.views import only_scene, query_view
-    from locus.tasks.views import views as all_views
+    from locus.tasks import instances
+    from locus.tasks.cosegmentation import check_similarity, one_scale
+    from locus.tasks.image_features import image_features, query_features
+    from locus.tasks.named_images import only_image, open_inputs
+    from locus.tasks.region_pictures import MARK, outlined
+    from locus.tasks.region_sheet import write_masks, write_sheet
 
     if (box is None) == (mask is None):
         raise LocusError("say what to find: --box LEFT TOP RIGHT BOTTOM, or --mask FILE.png")
-    if views < 1:
-        raise LocusError(f"the sheet needs at least one image, not {views}")
-    threshold = check_threshold(finding.THRESHOLD if threshold is None else threshold)
-    network = load(model).to(this_device())
-    known = list(all_views(network, others, cache, progress=True))
-    query = query_view(network, image, only_scene(others), known)
-    if box is not None:
-        marked = finding.box_mask(box, query.size)
+    check_picture(out, views)
+    least = check_similarity(instances.MIN_SIMILARITY if min_similarity is None else min_similarity)
+    asked, searched = only_image(image, reading), open_inputs(others, reading)
+    made_with = network(model)
+    known = list(image_features(made_with, searched, cache, progress=True))
+    query = query_features(made_with, asked, known)
+    if mask is not None:
+        marked = instances.read_mask(mask, query.size)
     else:
-        assert mask is not None
-        marked = finding.read_mask(mask, query.size)
-    instance = finding.instance_of(one_scale(query.features, scale), marked)
-    by_name = {view.name: view for view in known if view is not query}
-    if not by_name:
+        assert box is not None
+        marked = instances.box_mask(box, query.size)
+    instance = instances.instance_of(one_scale(query.features, scale), marked)
+    found = instances.find_instances([each for each in known if each is not query], instance, least, scale)
+    if not found:
         raise LocusError("there is no other image to look in")
-    found = finding.find_all(by_name.values(), instance, threshold, scale)
-    asked = pictures.outlined(query.read(), marked, pictures.MARK, 0.2)
-    tiles = [pictures.captioned(asked, f"query: {query.name}")]
-    for each in found[:views]:
-        picture = pictures.outlined(by_name[each.name].read(), each.mask)
-        picture = picture if each.box is None else pictures.boxed(picture, each.box, pictures.TINT)
-        tiles.append(pictures.captioned(picture, f"{each.score:.2f}  {each.name}"))
-    pictures.write(out, pictures.tiles(tiles))
-    console = Console(soft_wrap=True)
-    best = found[0]
-    console.print(f"Looked in {len(found)} images; the surest is {escape(best.name)} ({best.score:.2f})")
-    console.print(f"Wrote {escape(str(out))}")
+    write_sheet(out, outlined(query.image.read(), marked, MARK, 0.2), query.image.name, found, views)
+    say(f"Looked in {len(found)} images; the best is {found[0].image.name} (score {found[0].score:.2f})")
+    say(f"Wrote {out}")
     if masks is not None:
-        for each in found:
-            pictures.write_mask(masks / f"{each.name}.png", each.mask)
-        console.print(f"Wrote {len(found)} masks to {escape(str(masks))}")
-    if json_file is not None:
-        rows = [{"image": each.name, "score": round(each.score, 4), "box": each.box} for each in found]
-        pictures.write_json(json_file, {"query": query.name, "threshold": threshold, "scale": scale, "found": rows})
-        console.print(f"Wrote {escape(str(json_file))}")
+        write_masks(masks, found)
+        say(f"Wrote {len(found)} masks to {masks}")
+    rows = [{"image": each.image.name, "score": round(each.score, 4), "box": each.box} for each in found]
+    write_answers(json, {"query": query.image.name, "min_similarity": least, "scale": scale, "found": rows})
     return 0

@@ -1,6 +1,5 @@
 """Commands about scenes: inspect, convert, houses, render."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,64 +8,33 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from locus.commands.options import Reading, ScenePath, Switch, say
 from locus.errors import LocusError
 from locus.houses.settings import HouseSettings
 from locus.render.settings import MeshSettings
-from locus.scenes import Scene, load_scene
+from locus.scenes.load import AS_STATED
 
-Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap"]
-
-
-@dataclass(frozen=True)
-class SceneArguments:
-    """Which scene, and how to understand its numbers where the format does not say it right."""
-
-    scene: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")]
-    """Folder of a posed RGB-D scene."""
-    format: Format | None = None
-    """The scene's format. Found from the files if not given."""
-    pose: Literal["world_from_camera", "camera_from_world"] | None = None
-    """Which way the stored pose matrices map."""
-    axes: Literal["opencv", "opengl"] | None = None
-    """The camera axes of the stored poses: opencv (y down, z forward) or opengl, also Blender's (y up, z backward)."""
-    rotation: Literal["plain", "transposed"] | None = None
-    """'transposed' if the rotation part of the stored poses was transposed by mistake."""
-    intrinsics: Literal["plain", "swapped"] | None = None
-    """'swapped' if fx, fy and cx, cy were exchanged by mistake."""
-    depth_scale: float | None = None
-    """Stored depth units per metre: 1000 for millimetres, 5000 for TUM, 1 for metres."""
-    allow_outside: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Let the scene's files name images outside its own folder."""
-
-    def load(self) -> Scene:
-        return load_scene(
-            self.scene,
-            self.format,
-            pose=self.pose,
-            axes=self.axes,
-            rotation=self.rotation,
-            intrinsics=self.intrinsics,
-            depth_scale=self.depth_scale,
-            allow_outside=self.allow_outside,
-        )
+ImageSize = Annotated[tuple[int, int], tyro.conf.arg(help="Width and height of the images.")]
+CameraPath = Annotated[
+    Literal["panorama", "walk"],
+    tyro.conf.arg(help="Six headings from standing points (panorama), or a smooth walk through the doors."),
+]
+DepthNoise = Annotated[Switch, tyro.conf.arg(help="Give depth the errors and holes of a structured-light sensor.")]
 
 
-SceneOptions = Annotated[SceneArguments, tyro.conf.arg(name="")]
-
-
-def inspect(scene: SceneOptions, page: Path | None = None) -> int:
-    """Is this data sound? Checks poses, depth and overlap, and names the option that repairs a wrong convention.
+def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_STATED) -> int:
+    """Check a scene's poses, depth and overlap; say what repairs it.
 
     Prints one screen, writes one HTML page with pictures, and exits with 0 if the scene is sound and 1 if it is not.
+    Every command that loads a scene takes the option that is named.
 
     Args:
-        scene: The scene.
         page: Where to write the page. By default inspect-SCENE.html in the current folder.
     """
     from locus.scenes.inspection import inspect as inspect_scene
     from locus.scenes.inspection_page import write_page
 
-    loaded = scene.load()
+    loaded = reading.load(scene)
     inspection = inspect_scene(loaded, progress=True)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="cyan", no_wrap=True)
@@ -76,23 +44,24 @@ def inspect(scene: SceneOptions, page: Path | None = None) -> int:
     console.print(f"[bold]{escape(loaded.name)}[/bold]")
     console.print(table)
     console.print(f"[bold {'green' if inspection.sound else 'red'}]{escape(inspection.verdict)}[/]")
-    written = write_page(inspection, page or Path(f"inspect-{loaded.name}.html"))
-    console.print(f"Pictures: {escape(str(written))}")
+    say(f"Pictures: {write_page(inspection, page or Path(f'inspect-{loaded.name}.html'))}")
     return 0 if inspection.sound else 1
 
 
-def convert(scene: SceneOptions, out: Path) -> int:
-    """Write a scene of any format in the native one (transforms.json with depth and label PNGs).
+def convert(scene: ScenePath, out: Path, reading: Reading = AS_STATED) -> int:
+    """Write a scene of any format in the native one.
+
+    The native format is nerfstudio's transforms.json, with depth and label PNGs.
 
     Args:
-        scene: The scene.
         out: The new folder.
     """
+    from locus.scenes import load_scene
     from locus.scenes.native import export
 
-    loaded = scene.load()
+    loaded = reading.load(scene)
     written = export(loaded, out, progress=True)
-    Console().print(f"Wrote {len(load_scene(written))} of {len(loaded)} frames to {escape(str(written))}")
+    say(f"Wrote {len(load_scene(written))} of {len(loaded)} frames to {written}")
     return 0
 
 
@@ -101,9 +70,9 @@ def houses(
     settings: Annotated[HouseSettings, tyro.conf.arg(name=""), tyro.conf.FlagCreatePairsOff],
     count: int = 1,
     seed: int = 0,
-    preview: tyro.conf.FlagCreatePairsOff[bool] = False,
+    preview: Switch = False,
 ) -> int:
-    """Generate furnished houses with exact depth, poses, semantic and instance labels.
+    """Generate furnished houses with exact depth, poses and labels.
 
     One folder per house, in the native format. Houses that are there already are kept; run again to continue.
 
@@ -120,9 +89,9 @@ def houses(
     if count < 1:
         raise LocusError(f"the number of houses must be positive, not {count}")
     written = write_houses(out, range(seed, seed + count), settings, progress=True)
-    Console().print(f"{len(written)} houses in {escape(str(out))}")
+    say(f"{len(written)} houses in {out}")
     if preview:
-        Console().print(f"Contact sheet: {escape(str(write_preview(written, out)))}")
+        say(f"Contact sheet: {write_preview(written, out)}")
     return 0
 
 
@@ -131,10 +100,10 @@ def render(
     out: Annotated[Path, tyro.conf.Positional],
     settings: Annotated[MeshSettings, tyro.conf.arg(name=""), tyro.conf.FlagCreatePairsOff],
 ) -> int:
-    """Make posed RGB-D of a textured mesh or scan: GLB, OBJ, or PLY with vertex colours.
+    """Make posed RGB-D of a mesh or scan: GLB, OBJ, or PLY with colours.
 
     Args:
-        mesh: The mesh; a place with a floor to stand on.
+        mesh: The mesh; an environment with a floor to stand on.
         out: The new folder, written in the native format.
         settings: How the mesh is read, and which pictures are taken of it.
     """
@@ -142,6 +111,5 @@ def render(
     from locus.scenes.native import export
 
     scene = render_mesh(mesh, settings)
-    written = export(scene, out, progress=True)
-    Console().print(f"Wrote {len(scene)} frames to {escape(str(written))}")
+    say(f"Wrote {len(scene)} frames to {export(scene, out, progress=True)}")
     return 0

@@ -6,42 +6,39 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.markup import escape
 
+from locus.commands import options
+from locus.commands.options import network, say
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
+from locus.scenes.load import AS_STATED
 
 
 @dataclass(frozen=True)
 class FitProbe:
     """Fit a linear classifier of patches to labelled scenes: classes are the same where their names are."""
 
-    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
-    """Folders of labelled scenes, globs, or .txt files that list folders."""
+    scenes: options.ScenePatterns
     out: Path
     """The probe, a .safetensors file."""
-    model: str = DEFAULT
-    """One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name."""
-    objects: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Tell single objects of one scene apart, as the paper does: stuff by its class, each thing by itself."""
-    scale: int = 0
-    """Which of the model's scales, counted from 0."""
+    model: options.ModelName = DEFAULT
+    objects: options.Switch = False
+    """Learn the single objects of one scene, as the paper does: stuff by its class, each thing by itself."""
+    scale: options.Scale = 0
     l2: float | None = None
     """How strongly weights are drawn to zero. By default 1e-4, for objects 1e-6."""
     share: float = 0.5
     """A patch is of a class if more than this share of its pixels is; patches of which none is are left out."""
-    cache: Path | None = None
-    """Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+    cache: options.Cache = None
+    reading: options.Reading = AS_STATED
 
     def run(self) -> int:
         from locus.features.dense import scene_features
-        from locus.model import load, this_device
-        from locus.scenes import load_scene
         from locus.scenes.collection import find_scenes
         from locus.tasks.patch_labels import class_targets, labelled_patches, merged, object_targets
         from locus.tasks.probe import fit_probe
 
-        loaded = [load_scene(path) for path in find_scenes(self.scenes)]
+        loaded = [self.reading.load(path) for path in find_scenes(self.scenes)]
         if not loaded:
             raise LocusError("name the labelled scenes to learn from")
         if self.objects and len(loaded) > 1:
@@ -49,34 +46,33 @@ class FitProbe:
         if self.out.is_dir():
             raise LocusError(f"{self.out} is a folder; name a file for the probe")
         targets = [object_targets(scene) if self.objects else class_targets(scene) for scene in loaded]
-        network = load(self.model).to(this_device())
+        made_with = network(self.model)
         parts = []
         for scene, target in zip(loaded, targets, strict=True):
-            seen = scene_features(network, scene, self.cache, progress=True)
+            seen = scene_features(made_with, scene, self.cache, progress=True)
             parts.append(labelled_patches(seen, target, self.scale, self.share))
         patches = merged(parts)
-        console = Console(soft_wrap=True)
         with Console(stderr=True).status("fitting") as status:
             probe = fit_probe(
                 patches,
                 l2=self.l2,
                 scale=self.scale,
                 objects=self.objects,
-                model=network,
+                model=made_with,
                 source=str(Path(self.model).resolve()) if Path(self.model).is_dir() else self.model,
                 report=lambda step, loss: status.update(f"fitting, step {step}: cross-entropy {loss:.4f}"),
             )
         probe.save(self.out)
-        console.print(
+        say(
             f"{len(patches.labels)} patches of {len(probe.classes)} classes in {len(loaded)} scenes, "
-            f"{probe.accuracy(patches):.1%} of them told right; "
-            f"{patches.left_out} patches that straddle, or are unlabelled, were left out"
+            f"{probe.accuracy(patches):.1%} of them classified correctly; "
+            f"{patches.left_out} patches without a label, or with no label that covers enough of them, were left out"
         )
         named = {label.name for label in probe.classes}
         if never := [label.name for label in patches.classes if label.name not in named]:
             shown = ", ".join(never[:8]) + (", ..." if len(never) > 8 else "")
-            console.print(escape(f"{len(never)} classes have no patch and can never be predicted: {shown}"))
-        console.print(f"Wrote {escape(str(self.out))}")
+            say(f"{len(never)} classes have no patch and can never be predicted: {shown}")
+        say(f"Wrote {self.out}")
         return 0
 
 
@@ -90,14 +86,13 @@ class PredictLabels:
 
     probe: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PROBE")]
     """A probe of `locus segment fit`."""
-    inputs: Annotated[list[str], tyro.conf.Positional, tyro.conf.arg(metavar="INPUT")]
-    """A scene; or image files, folders, patterns in quotes, videos."""
+    images: options.Images
     out: Path
     """The folder to write."""
     model: str | None = None
     """The model the probe was fitted with. By default where it was then."""
-    cache: Path | None = None
-    """Where the frozen backbone's tokens of a scene are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+    cache: options.Cache = None
+    reading: options.Reading = AS_STATED
     map: Path | None = None
     """A map of the scene (`locus map`), whose landmarks are to be labelled by the patches within their radius: also
     writes landmarks.ply and landmarks.png, coloured by class, and landmarks.json."""
@@ -105,38 +100,36 @@ class PredictLabels:
     def run(self) -> int:
         from locus.features.dense import scene_features
         from locus.landmarks import LandmarkMap
-        from locus.model import load, this_device
+        from locus.scenes import Scene
+        from locus.tasks.image_features import frame_features, image_features
         from locus.tasks.label_files import truths_of, write_classes, write_labels
         from locus.tasks.landmark_labels import write_landmarks
+        from locus.tasks.named_images import open_inputs
         from locus.tasks.probe import Probe
-        from locus.tasks.views import only_scene, scene_views, views
 
         probe = Probe.load(self.probe)
         world = None if self.map is None else LandmarkMap.load(self.map)
         if self.out.exists() and not self.out.is_dir():
             raise LocusError(f"{self.out} is a file; name a folder for the label maps")
-        scene = only_scene(self.inputs)
+        inputs = open_inputs(self.images, self.reading)
+        scene = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], Scene) else None
         if world is not None and scene is None:
             raise LocusError("the landmarks of a map are labelled by one posed scene; give its folder alone")
         truths = {} if scene is None else truths_of(scene, probe)
-        network = load(self.model or probe.model).to(this_device())
-        probe.check(network)
-        seen = None if scene is None else scene_features(network, scene, self.cache, progress=True)
-        known = views(network, self.inputs, progress=True) if seen is None else scene_views(seen)
+        made_with = network(self.model or probe.model)
+        probe.check(made_with)
+        seen = None if scene is None else scene_features(made_with, scene, self.cache, progress=True)
         count = 0
-        for view in known:
-            write_labels(self.out, view, probe, truths.get(view.name))
+        for view in image_features(made_with, inputs, progress=True) if seen is None else frame_features(seen):
+            write_labels(self.out, view, probe, truths.get(view.image.name))
             count += 1
         if not count:
             raise LocusError("none of the images could be read")
         write_classes(self.out, probe)
-        console = Console(soft_wrap=True)
-        console.print(
-            f"Wrote label maps and pictures of {count} images, {len(probe.classes)} classes, to {escape(str(self.out))}"
-        )
+        say(f"Wrote label maps and pictures of {count} images, {len(probe.classes)} classes, to {self.out}")
         if world is not None and seen is not None:
             labelled, landmarks = write_landmarks(self.out, world, seen, probe)
-            console.print(f"{labelled} of {landmarks} landmarks labelled: landmarks.ply, landmarks.png, landmarks.json")
+            say(f"{labelled} of {landmarks} landmarks labelled: landmarks.ply, landmarks.png, landmarks.json")
         return 0
 
 
@@ -146,7 +139,7 @@ SegmentAction = (
 
 
 def segment(action: Annotated[SegmentAction, tyro.conf.arg(name="")]) -> int:
-    """Segment images by a linear classifier of their features: fit it to labelled scenes, predict label maps.
+    """Label every pixel by a linear classifier of its features.
 
     The probe keeps which model it was fitted with; another model's features are refused.
     """

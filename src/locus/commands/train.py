@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from locus.commands.options import Reading
 from locus.errors import LocusError
+from locus.scenes.load import AS_STATED
 
 
 def train_from(preset: str) -> Callable[..., int]:
-    """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped."""
+    """Train LoCUS features on posed RGB-D scenes."""
     from locus.training import PRESETS, Settings
 
     if preset not in PRESETS:
@@ -26,6 +28,7 @@ def train_from(preset: str) -> Callable[..., int]:
         settings: Annotated[Settings, tyro.conf.arg(name="")] = PRESETS[preset],
         preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
         cache: Path | None = None,
+        reading: Reading = AS_STATED,
     ) -> int:
         """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped.
 
@@ -39,7 +42,7 @@ def train_from(preset: str) -> Callable[..., int]:
         from locus.features.ranks import share
         from locus.training import train as train_model
 
-        summary = train_model(scenes, out, settings, val=val, cache=cache, progress=True)
+        summary = train_model(scenes, out, settings, val=val, cache=cache, reading=reading, progress=True)
         if share()[0]:  # the first of several processes speaks for all
             return 0 if summary.finished else 130
         best, first = summary.best, summary.metrics[0]

@@ -2,21 +2,23 @@
 
 import time
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
-from rich.markup import escape
+import tyro
 
-from locus.commands.scenes import SceneOptions
+from locus.commands.options import Cache, ModelName, Reading, network, say
 from locus.model.shipped import DEFAULT
+from locus.scenes.load import AS_STATED
 
 
 def view(
-    scene: SceneOptions,
-    model: str = DEFAULT,
+    scene: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE[:NAME]")],
+    model: ModelName = DEFAULT,
     map: Path | None = None,
     host: str = "127.0.0.1",
     port: int = 8080,
-    cache: Path | None = None,
+    cache: Cache = None,
+    reading: Reading = AS_STATED,
 ) -> int:
     """Show a scene, its cameras and its landmarks on a web page.
 
@@ -24,36 +26,35 @@ def view(
     in the map. Runs until it is stopped with Ctrl-C. Needs the extra `viewer`. docs/viewer.md shows the page.
 
     Args:
-        scene: The scene.
-        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
+        scene: Folder of a posed RGB-D scene; with a frame, SCENE:NAME, the page opens looking through its camera.
         map: The scene's map, as `locus map` writes it. By default one is built from nine frames in ten, and not kept.
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
-        cache: Where the backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
     """
     from locus.viewer.serve import check_free, check_viser, server
 
     check_viser()
     check_free(host, port)
     from locus.landmarks import LandmarkMap
-    from locus.model import load, this_device
+    from locus.tasks.named_images import open_scene
     from locus.viewer.app import Page
-    from locus.viewer.viewed import Place
+    from locus.viewer.viewed import ViewedScene
 
     world = None if map is None else LandmarkMap.load(map)
-    place = Place.open(load(model).to(this_device()), scene.load(), world, cache, progress=True)
-    console = Console(soft_wrap=True, highlight=False)
-    counts = f"{len(place.cloud):,} points, {len(place.seen)} frames"
-    console.print(escape(f"{place.seen.scene.name}: {counts}; {place.about_map}"))
-    if place.warning:
-        console.print(f"[yellow]Warning:[/yellow] {escape(place.warning)}")
+    loaded, frame = open_scene(scene, reading)
+    viewed = ViewedScene.open(network(model), loaded, world, cache, progress=True)
+    say(f"{loaded.name}: {len(viewed.cloud):,} points, {len(viewed.seen)} frames; {viewed.about_map}")
+    if viewed.warning:
+        say(f"Warning: {viewed.warning}")
     with server(host, port) as running:
-        Page(running, place)
+        page = Page(running, viewed)
+        if frame is not None:
+            page.canvas.open_at(running, viewed.row(frame))
         shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host
-        console.print(f"Open http://{shown}:{running.get_port()} in a browser; Ctrl-C stops")
+        say(f"Open http://{shown}:{running.get_port()} in a browser; Ctrl-C stops")
         try:
             while True:
                 time.sleep(3600)
         except KeyboardInterrupt:
-            console.print("stopped")
+            say("stopped")
     return 0

@@ -27,7 +27,7 @@ from locus.evaluation.specs import pose_words
 from locus.evaluation.table import Cell, Column, Table
 from locus.files import atomic
 from locus.geometry import transform
-from locus.scenes import load_scene
+from locus.scenes import SceneReading
 from locus.tasks.matching import PAPER, Rule
 from locus.tasks.relative_pose import points_at, relative_pose
 
@@ -53,8 +53,8 @@ class RelativePoses(Benchmark):
     """Metres that the two cameras of a drawn pair are apart, at least."""
     pairs_file: Path | None = None
     """Instead: a file of lines `name_a name_b`, or of SuperGlue's 38 values, whose motion and intrinsics then count."""
-    solver: Literal["poselib", "3d-3d"] = "poselib"
-    """Five-point RANSAC from pixels, or 3D–3D alignment with the depth of both frames."""
+    solver: Literal["5-point", "3d-3d"] = "5-point"
+    """5-point RANSAC from pixels, or 3D–3D alignment with the depth of both frames."""
     translation_scale: Literal["truth", "metric"] = "truth"
     """Length of the estimated translation: the true one (the paper's protocol), or as estimated, which takes depth."""
     rule: Literal["mutual", "paper"] = "mutual"
@@ -110,10 +110,10 @@ class RelativePoses(Benchmark):
             for row, camera, pixels in zip((pair.a, pair.b), cameras, (matches.pixels_a, matches.pixels_b), strict=True)
         ]
         if self.solver == "3d-3d":
-            answer = relative_pose(matches, *cameras, *points, "3d-3d", seed=self.seed)
+            answer = relative_pose(matches, *cameras, *points, seed=self.seed)
         else:
             threshold = matcher.tolerance(matches)
-            answer = relative_pose(matches, *cameras, solver="poselib", threshold=threshold, seed=self.seed)
+            answer = relative_pose(matches, *cameras, threshold=threshold, seed=self.seed)
         apart = np.linalg.norm(transform(pair.b_from_a, points[0]) - points[1], axis=1)
         apart = apart[np.isfinite(apart)]
         # In patches of the common grid, for keypoints too, so that it means the same for all.
@@ -160,11 +160,11 @@ class RelativePoses(Benchmark):
         return [("Rotations right to so many degrees", drawn)]
 
 
-def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path]) -> int:
+def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path], reading: SceneReading) -> int:
     """A predictions file with every pair and no pose, and how many there are."""
     lines = []
     for folder in scenes:
-        patches = read_patches(load_scene(folder))
+        patches = read_patches(reading.load(folder))
         for pair in protocol.compared(patches):
             names = {"a": patches.frame(pair.a).name, "b": patches.frame(pair.b).name}
             lines.append(json.dumps({"scene": patches.scene.name, **names, "b_from_a": None}))

@@ -13,8 +13,8 @@ from locus.evaluation.outcome import Benchmark, MeasuredPart, Outcome
 from locus.evaluation.scene_patches import OpenedScene, first_size
 from locus.files import atomic, cache_folder
 from locus.progress import track
-from locus.scenes import load_scene
 from locus.scenes.collection import refuse_namesakes
+from locus.scenes.load import AS_STATED, SceneReading
 
 VERSION = 4  # of what is computed: counted up when a finished part would come out differently now
 
@@ -24,6 +24,7 @@ def run(
     methods: Sequence[Competitor | Unavailable],
     scenes: Mapping[str, Sequence[Path]],
     *,
+    reading: SceneReading = AS_STATED,
     folder: Path | None = None,
     fresh: bool = False,
     progress: bool = False,
@@ -32,13 +33,14 @@ def run(
 
     Args:
         scenes: Folders, by group.
+        reading: How to read the scenes.
         folder: Where finished parts are kept. By default in LoCUS's cache folder.
         fresh: Measure again what is finished.
     """
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = (folder or cache_folder() / "evaluation") / benchmark.name
     failures: dict[str, str] = {}
-    opened = [each for group, paths in scenes.items() for each in _opened(group, paths, usable, failures)]
+    opened = [each for group, paths in scenes.items() for each in _opened(group, paths, reading, usable, failures)]
     if benchmark.together:
         opened = [each for each in opened if _sound(benchmark, each, failures)]
     units = [opened] if benchmark.together and opened else [[each] for each in opened]
@@ -64,13 +66,17 @@ def run(
 
 
 def _opened(
-    group: str, paths: Sequence[Path], methods: Sequence[Competitor], failures: dict[str, str]
+    group: str,
+    paths: Sequence[Path],
+    reading: SceneReading,
+    methods: Sequence[Competitor],
+    failures: dict[str, str],
 ) -> list[OpenedScene]:
     """Scenes on the grid of the first method that has one: all methods are asked about the same patches."""
     found = []
     for path in paths:
         try:
-            scene = load_scene(path)
+            scene = reading.load(path)
             size = first_size(scene)
         except LocusError as error:
             failures[str(path)] = str(error)

@@ -21,6 +21,7 @@ from locus.features.reduction import reduced_model
 from locus.model import CONFIG, LoCUS, shipped
 from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
+from locus.scenes.load import AS_STATED, SceneReading
 
 # The paper's names of its baselines.
 SHORT = {"dino": "dino-vitb8", "dinov2": "dinov2-base", "dinov3": "dinov3-vitb16", "clip": "clip-vitb16"}
@@ -47,11 +48,12 @@ class MethodOptions:
     resolution: int | None = 252
     """Pixels of an image's shorter side for bare backbones."""
     cache: Path | None = None
+    reading: SceneReading = AS_STATED
     progress: bool = False
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        return open_scenes(find_scenes(self.fit))
+        return open_scenes(find_scenes(self.fit), self.reading)
 
 
 def methods_of(

@@ -39,6 +39,10 @@ class NamedImage:
     """RGB; a `LocusError` that names the file where it cannot be read."""
     file: Path | None = None
     """Where it is stored, if it is."""
+    scene: Scene | None = None
+    """The scene it is a frame of, if it is,"""
+    index: int = 0
+    """and which of its frames."""
 
     @property
     def state(self) -> str:
@@ -99,7 +103,7 @@ def is_scene(folder: Path) -> bool:
 
 def _frames(scene: Scene) -> list[NamedImage]:
     return [
-        NamedImage(source.name, lambda i=i: scene[i].image, getattr(source, "image_path", None))
+        NamedImage(source.name, lambda i=i: scene[i].image, getattr(source, "image_path", None), scene, i)
         for i, source in enumerate(scene.sources)
     ]
 

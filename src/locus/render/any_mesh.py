@@ -32,14 +32,14 @@ def render_mesh(file: str | PathLike[str], settings: MeshSettings = DEFAULT) -> 
     mesh_library("rendering a mesh")
     file = Path(file)
     up = settings.up or ("y" if file.suffix.lower() in (".glb", ".gltf") else "z")
-    parts = load_parts(file, up, settings.scale)
+    parts = load_parts(file, up, settings.metres_per_unit)
     mesh = join([Thing(0, number, [part]) for number, part in enumerate(parts, 1)])
     extent = np.ptp(mesh.vertices, axis=0)
     if not 1.0 <= max(extent[:2]) <= 300 or extent[2] < 0.5:
         x, y, z = extent
         raise LocusError(
             f"{file} is {x:.3g} × {y:.3g} metres wide and {z:.3g} high, which is no place to walk in; "
-            "give --scale if its unit is not the metre and --up if its vertical axis is another"
+            "give --metres-per-unit if its unit is not the metre and --up if its vertical axis is another"
         )
     black = np.zeros((2, 2, 3), np.float32)
     sun = np.array([0, 0, 1], np.float32)

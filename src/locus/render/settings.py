@@ -1,7 +1,9 @@
-"""What `locus render` and `locus houses` let you choose. Needs nothing else, so that the command line can name it."""
+"""What `locus render` and `locus houses` let you choose. Needs no extra, so that the command line can name it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 from locus.errors import LocusError
 
@@ -10,7 +12,7 @@ from locus.errors import LocusError
 class CameraSettings:
     """Which pictures are taken."""
 
-    frames: int | None = None
+    frames: Annotated[int | None, tyro.conf.arg(name="frames-per-scene")] = None
     """How many frames. By default as many as show every room, or part of the floor, from several points."""
     size: tuple[int, int] = (320, 256)
     """Width and height of the images."""
@@ -30,7 +32,7 @@ class MeshSettings(CameraSettings):
 
     up: Literal["y", "z"] | None = None
     """The mesh's vertical axis. By default y for GLB and glTF, z for OBJ and PLY."""
-    scale: float = 1.0
-    """Metres per unit of the mesh."""
+    metres_per_unit: float = 1.0
+    """How many metres a unit of the mesh is."""
     seed: int = 0
     """Another seed gives other cameras."""

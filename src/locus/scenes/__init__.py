@@ -1,7 +1,7 @@
 """Posed RGB-D in: scenes, frames, and what can be said about them from geometry alone."""
 
 from locus.scenes.inspection import Inspection, inspect
-from locus.scenes.load import load_scene
+from locus.scenes.load import SceneReading, load_scene
 from locus.scenes.native import export
 from locus.scenes.patches import patch_points
 from locus.scenes.scene import Convention, Frame, LabelClass, Scene
@@ -15,6 +15,7 @@ __all__ = [
     "Inspection",
     "LabelClass",
     "Scene",
+    "SceneReading",
     "Source",
     "export",
     "inspect",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from locus.errors import SceneError
-from locus.scenes.load import load_scene
+from locus.scenes.load import AS_STATED, SceneReading
 from locus.scenes.scene import Scene
 
 
@@ -27,9 +27,9 @@ def find_scenes(given: Sequence[str | Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def open_scenes(paths: Sequence[Path]) -> list[Scene]:
+def open_scenes(paths: Sequence[Path], reading: SceneReading = AS_STATED) -> list[Scene]:
     """Scenes under their own names."""
-    scenes = [load_scene(path) for path in paths]
+    scenes = [reading.load(path) for path in paths]
     refuse_namesakes(scenes)
     return scenes
 

@@ -1,8 +1,8 @@
-"""`load_scene`: from a path to a Scene, whatever the format."""
+"""From a path to a Scene, whatever the format."""
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -11,6 +11,35 @@ from locus.errors import SceneError
 from locus.scenes.formats import READERS, nerfstudio
 from locus.scenes.scene import Scene
 from locus.scenes.source import Source
+
+Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap"]
+
+
+@dataclass(frozen=True)
+class SceneReading:
+    """How to read scenes whose format does not say how their numbers are meant, or whose files say it wrong."""
+
+    format: Format | None = None
+    """The scenes' format. Found from the files if not given."""
+    pose: Literal["world_from_camera", "camera_from_world"] | None = None
+    """Which way the stored pose matrices map."""
+    axes: Literal["opencv", "opengl"] | None = None
+    """The camera axes of the stored poses: opencv (y down, z forward) or opengl, also Blender's (y up, z backward)."""
+    rotation: Literal["plain", "transposed"] | None = None
+    """'transposed' if the rotation part of the stored poses was transposed by mistake."""
+    intrinsics: Literal["plain", "swapped"] | None = None
+    """'swapped' if fx, fy and cx, cy were exchanged by mistake."""
+    depth_scale: float | None = None
+    """Stored depth units per metre: 1000 for millimetres, 5000 for TUM, 1 for metres."""
+    allow_outside: bool = False
+    """Let a scene's files name images outside its own folder."""
+
+    def load(self, path: str | PathLike[str]) -> Scene:
+        return load_scene(path, **vars(self))
+
+
+AS_STATED = SceneReading()
+"""Scenes as their files describe them."""
 
 
 def load_scene(

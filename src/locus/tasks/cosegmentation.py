@@ -13,19 +13,19 @@ from locus.errors import LocusError
 from locus.features.dense import SceneFeatures
 from locus.pages.pictures import enlarged
 
-THRESHOLD = 0.75  # docs/segment.md: how it was measured
+MIN_SIMILARITY = 0.75  # docs/segment.md: how it was measured
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """What of one view is like the query."""
+    """What of one view is similar to the query."""
 
     row: int
     """The view's row in the scene's features."""
     score: float
-    """The similarity (cosine) of the patch most like the query, in the view; views are ranked by it."""
+    """The similarity (cosine) of the view's most similar patch; views are ranked by it."""
     mask: Bool[ndarray, "height width"]
-    """At the image's size; empty where nothing is like enough."""
+    """At the image's size; empty where nothing is similar enough."""
 
 
 def feature_at(
@@ -48,21 +48,21 @@ def similarity(query: Float[Tensor, " c"], features: Float[Tensor, "*n c"]) -> F
 
 
 def cosegment(
-    query: Float[Tensor, " c"], seen: SceneFeatures, threshold: float = THRESHOLD, scale: int = 0
+    query: Float[Tensor, " c"], seen: SceneFeatures, min_similarity: float = MIN_SIMILARITY, scale: int = 0
 ) -> list[Region]:
-    """The region of every view of a scene whose similarity to the query reaches the threshold, in the scene's order.
+    """The region of every view of a scene that is similar enough to the query, in the scene's order.
 
     Args:
         query: A feature of unit length, such as `feature_at` gives.
         seen: The views.
-        threshold: A cosine. The similarity of patches is blended to the image's pixels before it is compared.
+        min_similarity: A cosine. The similarity of patches is blended to the image's pixels before it is compared.
         scale: Which of the model's scales the features are of, counted from 0.
     """
-    check_threshold(threshold)
+    check_similarity(min_similarity)
     regions = []
     for row, values in enumerate(similarity(query, one_scale(seen.features, scale))):
         camera = seen.frame(row).camera
-        mask = enlarged(values, (camera.width, camera.height)) >= threshold
+        mask = enlarged(values, (camera.width, camera.height)) >= min_similarity
         regions.append(Region(row, float(values.max()), mask))
     return regions
 
@@ -74,10 +74,10 @@ def one_scale(features: Float[Tensor, "scales *rest"], scale: int) -> Float[Tens
     return features[scale]
 
 
-def check_threshold(threshold: float) -> float:
-    if not -1 <= threshold <= 1:
-        raise LocusError(f"a threshold is a cosine, between -1 and 1, not {threshold:g}")
-    return threshold
+def check_similarity(cosine: float) -> float:
+    if not -1 <= cosine <= 1:
+        raise LocusError(f"a similarity is a cosine, between -1 and 1, not {cosine:g}")
+    return cosine
 
 
 def best_first(regions: Sequence[Region]) -> list[Region]:

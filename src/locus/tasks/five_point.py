@@ -1,4 +1,4 @@
-"""Two views without depth: the five-point solvers, and the motions that matches cannot tell apart."""
+"""Two views without depth: the five-point solver, and the motions that matches cannot tell apart."""
 
 from dataclasses import dataclass
 
@@ -15,17 +15,17 @@ EXPLAINED = 0.9  # share of the inliers that a simpler motion (a rotation, a pla
 ROUNDS = 3  # of fitting a rotation to the rays that follow it
 SAME = 3.0  # degrees between two rotations or two directions that are called the same
 
-Found = tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]]
+Motion = tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]]
 
 
-def five_point_poselib(
+def five_point(
     pixels_a: Float[ndarray, "n 2"],
     pixels_b: Float[ndarray, "n 2"],
     camera_a: Camera,
     camera_b: Camera,
     threshold: float,
     seed: int,
-) -> Found | None:
+) -> Motion | None:
     """`b_from_a` with a translation of length 1, and the matches within `threshold` pixels of their epipolar lines."""
     options = {
         "max_epipolar_error": threshold,
@@ -38,35 +38,6 @@ def five_point_poselib(
     )
     inliers = np.array(told["inliers"], bool)
     return (_pose(pose.R, pose.t), inliers) if inliers.sum() >= 5 else None
-
-
-def five_point_opencv(
-    pixels_a: Float[ndarray, "n 2"],
-    pixels_b: Float[ndarray, "n 2"],
-    camera_a: Camera,
-    camera_b: Camera,
-    threshold: float,
-    seed: int,
-) -> Found | None:
-    """The same by OpenCV's USAC (MAGSAC++)."""
-    cv2.setRNGSeed(seed)
-    # Two cameras: rays instead of pixels, and the threshold in their unit.
-    rays_a, rays_b = (
-        directions(camera, pixels)[:, :2] for camera, pixels in ((camera_a, pixels_a), (camera_b, pixels_b))
-    )
-    focal = np.mean([camera_a.fx, camera_a.fy, camera_b.fx, camera_b.fy])
-    essential, mask = cv2.findEssentialMat(
-        rays_a, rays_b, np.eye(3), cv2.USAC_MAGSAC, 0.9999, threshold / focal, maxIters=ITERATIONS[1]
-    )
-    if essential is None or essential.shape != (3, 3):
-        return None
-    inliers = mask.ravel() > 0
-    # OpenCV's own choice among the four poses drops points beyond 50 baselines, so every point of a small motion.
-    rays = Rays(directions(camera_a, pixels_a[inliers]), directions(camera_b, pixels_b[inliers]))
-    first, second, translation = cv2.decomposeEssentialMat(essential)
-    poses = [_pose(rotation, sign * translation[:, 0]) for rotation in (first, second) for sign in (1, -1)]
-    best = max(poses, key=lambda pose: rays.in_front(pose).sum())
-    return (best, inliers) if inliers.sum() >= 5 else None
 
 
 def poselib_camera(camera: Camera) -> dict[str, object]:
@@ -94,7 +65,7 @@ class Rays:
         # The least squares of |x u + t - y v|; both have the same positive denominator.
         return (uv * vt - vv * ut > 0) & (uu * vt - uv * ut > 0)
 
-    def rotation(self, inliers: Bool[ndarray, " n"], tolerance: float) -> Found | None:
+    def rotation(self, inliers: Bool[ndarray, " n"], tolerance: float) -> Motion | None:
         """The rotation that by itself carries (nearly) as many matches as are inliers of a motion, and which.
 
         If there is one, the matches tell nothing of a translation.

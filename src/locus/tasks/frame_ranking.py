@@ -14,29 +14,29 @@ from locus.tasks.localize import LandmarkMatches, match_landmarks
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
-    """Frames of a map, the most alike first."""
+class RankedFrames:
+    """Frames of a map, the most similar first."""
 
     frame: Int[ndarray, " k"]
     """Rows of the map's frames."""
     score: Float[ndarray, " k"]
     """Cosine of the two bags, 0 to 1."""
     stuck: float
-    """Share of the image's matches, of all scales, that are where their landmark was in the map's images."""
+    """The share of the image's matches, of all scales, that are stuck."""
 
 
-def rank_frames(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], k: int = 10) -> Ranking:
-    """The k frames of a map, of all its places, that show most of what an image shows."""
+def rank_frames(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], k: int = 10) -> RankedFrames:
+    """The k frames of a map, of all its environments, that show most of what an image shows."""
     rows, columns = features.shape[1:3]
     matches = [match_landmarks(world, of_scale, (columns, rows), scale) for scale, of_scale in enumerate(features)]
     similarity = np.asarray((frame_descriptors(world) @ image_descriptor(world, matches).T).todense())[:, 0]
     best = np.argsort(-similarity, kind="stable")[:k]
-    unmoved = np.concatenate([of_scale.unmoved for of_scale in matches])
-    return Ranking(best, similarity[best], float(unmoved.mean()) if len(unmoved) else 0.0)
+    stuck = np.concatenate([of_scale.stuck_mask for of_scale in matches])
+    return RankedFrames(best, similarity[best], float(stuck.mean()) if len(stuck) else 0.0)
 
 
 def image_descriptor(world: LandmarkMap, matches: Sequence[LandmarkMatches]) -> csr_matrix:
-    """An image as a bag of landmarks: each patch counts for the landmark most like it, as far as that is above chance.
+    """An image as a bag of landmarks: each patch counts for its most similar landmark, as far as above chance.
 
     One row of unit length, a column for each landmark of the map, weighed as those of `frame_descriptors`.
 

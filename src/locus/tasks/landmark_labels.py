@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from locus.features.dense import SceneFeatures
-from locus.files import atomic
+from locus.files import atomic, write_json
 from locus.landmarks import LandmarkMap
 from locus.landmarks.arrays import take
 from locus.landmarks.map_files import ply
@@ -16,14 +16,14 @@ from locus.tasks.voting import probe_votes
 
 
 def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: Probe) -> tuple[int, int]:
-    """The landmarks of a scene's place, coloured by what the scene's patches say they are; grey where none is near.
+    """The landmarks of a scene's environment, coloured by what its patches say they are; grey where none is near.
 
     Returns:
         How many landmarks have a label, and how many there are.
     """
     name = seen.scene.name
-    place = world.environment_number(name if name in world.environments else None)
-    rows = np.flatnonzero(world.landmarks.environment == place)
+    environment = world.environment_number(name if name in world.environments else None)
+    rows = np.flatnonzero(world.landmarks.environment == environment)
     spots = take(world.landmarks, rows)
     shares, patches = probe_votes(probe, seen, spots.position, spots.radius)
     labels = np.where(patches > 0, shares.argmax(axis=1) + 1, 0)
@@ -39,5 +39,5 @@ def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: P
         {"landmark": int(row), "label": int(label), "share": round(float(share), 4), "patches": int(count)}
         for row, label, share, count in zip(rows, labels, shares.max(axis=1), patches, strict=True)
     ]
-    pictures.write_json(out / "landmarks.json", {"place": world.environments[place], "landmarks": stated})
+    write_json(out / "landmarks.json", {"environment": world.environments[environment], "landmarks": stated})
     return int((labels > 0).sum()), len(rows)

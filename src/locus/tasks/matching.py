@@ -11,7 +11,7 @@ from torch import Tensor
 from locus.errors import LocusError
 from locus.scenes.patches import patch_centres
 
-STUCK = 3.0  # patches: matches this close to their own image position may come from it and not from what is seen there
+STUCK = 3.0  # patches: a match this close to its own image position may come from the position, not from what is seen
 SHORTLIST = 0.1  # share of patches that a coarser scale leaves to the next finer one,
 FEWEST = 9  # but at least these: a patch and those around it
 EQUAL = 1e-5  # similarities that differ by no more than this are the same: the feature tells nothing
@@ -64,16 +64,14 @@ class Matches:
 
     @property
     def stuck_mask(self) -> Bool[ndarray, " n"]:
-        """Which matches sit at (nearly) the same position in both images, as seen in B's grid."""
-        columns_rows = np.array(self.grid_b[::-1])
-        shift = (self.pixels_b / self.size_b - self.pixels_a / self.size_a) * columns_rows
-        return np.linalg.norm(shift, axis=1) <= STUCK
+        """Which matches sit at (nearly) the same position in both images, measured in B's grid."""
+        return stuck_mask(self.pixels_a / self.size_a, self.pixels_b / self.size_b, self.grid_b)
 
     @property
     def stuck(self) -> float:
-        """The share of them: the bias of features that know where in the image they are. NaN without matches.
+        """The share of stuck matches; NaN without matches.
 
-        A camera that hardly moved has its true matches there too: see `locus.tasks.shift`, which tells the two apart.
+        Features that know their position in the image give such matches, and so does a camera that hardly moved.
         """
         return float(self.stuck_mask.mean()) if len(self) else float("nan")
 
@@ -81,6 +79,18 @@ class Matches:
     def patch_pixels(self) -> float:
         """How large a patch of B is, in pixels: the geometric mean of its sides."""
         return float(np.sqrt(np.prod(self.size_b) / np.prod(self.grid_b)))
+
+
+def stuck_mask(at_a: Float[ndarray, "n 2"], at_b: Float[ndarray, "n 2"], grid: tuple[int, int]) -> Bool[ndarray, " n"]:
+    """Which matches lie within `STUCK` patches (Euclidean distance) of their own image position.
+
+    Args:
+        at_a: Positions in one image, (x, y) from 0 to 1.
+        at_b: Positions in the other.
+        grid: (rows, columns) of patches that the distance is measured in.
+    """
+    rows, columns = grid
+    return np.linalg.norm((at_b - at_a) * [columns, rows], axis=1) <= STUCK
 
 
 @torch.no_grad()
@@ -93,7 +103,7 @@ def match(
 ) -> Matches:
     """The matches of two images.
 
-    With several scales, a patch of B is only looked at for a patch of A if it is among those most like it at every
+    With several scales, a patch of B is only looked at for a patch of A if it is among the most similar ones at every
     coarser scale; the finest scale decides.
 
     Args:
@@ -136,7 +146,7 @@ def match(
 def nearest(
     queries: Float[Tensor, "scales n c"], keys: Float[Tensor, "scales m c"]
 ) -> tuple[Int[ndarray, " n"], Float[ndarray, " n"]]:
-    """For each query the key most like it, and how like (cosine); -inf where all keys are equally like.
+    """For each query its most similar key, and the similarity (cosine); -inf where all keys are equally similar.
 
     Scales from the finest to the coarsest, each narrowing the choice for the next finer one. A query's features may be
     a patch's and the keys a map's landmarks.
@@ -182,7 +192,7 @@ def refined(
     patches: Int[ndarray, " n"],
     size: tuple[int, int],
 ) -> Float[ndarray, "n 2"]:
-    """Where in an image, in pixels, each query is most like the features: the peak near the patch it was matched with.
+    """Where in an image, in pixels, each query is most similar to the features: the peak near its match.
 
     Along each axis, the top of the parabola through the similarity at the patch and its two neighbours; a patch at the
     image's edge stays where it is along that axis.

@@ -22,7 +22,7 @@ from locus.model import LoCUS
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches, same_names
 
-# docs/segment.md: how they were chosen. Classes are to be known in other places, objects in other views.
+# docs/segment.md: how they were chosen. Classes are to be known in other environments, objects in other views.
 CLASS_L2, OBJECT_L2 = 1e-4, 1e-6
 STEPS = 500  # of L-BFGS; it stops by itself before
 ROWS = 65_536  # patches scored at once
@@ -69,7 +69,7 @@ class Probe:
         return labels
 
     def accuracy(self, patches: LabelledPatches) -> float:
-        """The share of patches whose class is told right; classes the probe does not have are told wrong."""
+        """The share of patches classified correctly; of classes that the probe does not have, none is."""
         truth = torch.from_numpy(same_names(patches.classes, self.classes))[patches.labels]
         return float((self.logits(patches.features).argmax(dim=1) + 1 == truth).float().mean())
 

@@ -1,7 +1,6 @@
 """Pictures of regions and labels: tinted, outlined, with captions, many on one sheet."""
 
 import colorsys
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -137,9 +136,3 @@ def write(path: Path, picture: Num[ndarray, "..."]) -> None:
 def write_mask(path: Path, mask: Bool[ndarray, "h w"]) -> None:
     """255 inside, 0 outside."""
     write(path, mask.astype(np.uint8) * 255)
-
-
-def write_json(path: Path, content: object) -> None:
-    """What belongs to pictures, for machines."""
-    with atomic(path) as file:
-        file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The motion between two cameras from matches: five-point RANSAC from pixels, or 3D–3D alignment from depth."""
+"""The motion between two cameras from matches: 5-point RANSAC from pixels, or 3D–3D alignment of points from depth."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -12,10 +12,10 @@ from scipy.special import gammaln
 from locus.errors import LocusError
 from locus.geometry import Camera
 from locus.tasks.consensus import rigid_consensus
-from locus.tasks.five_point import EXPLAINED, Rays, directions, five_point_opencv, five_point_poselib
+from locus.tasks.five_point import EXPLAINED, Rays, directions, five_point
 from locus.tasks.matching import Matches
 
-Solver = Literal["poselib", "opencv", "3d-3d"]
+Solver = Literal["5-point", "3d-3d"]
 
 EPIPOLAR = 0.25  # patches that an inlier may lie off its epipolar line
 METRES = 0.15  # that an inlier may lie off in 3D
@@ -23,7 +23,7 @@ LINE = 0.3  # times the threshold: points that spread less than this to either s
 FEWEST = 8  # matches that must agree to tell a general motion from a rotation or a plane's, without depth
 SLACK = 3  # times the epipolar threshold: off a simpler motion's prediction in two directions, not across a line
 # Inliers that make a rotation right (to 15°) as often as not, and how fast that grows: docs/matching.md.
-EVIDENCE = {"poselib": (45, 3), "opencv": (45, 3), "3d-3d": (8, 4)}
+EVIDENCE = {"5-point": (45, 3), "3d-3d": (8, 4)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,7 @@ class RelativePose:
     inliers: Bool[ndarray, " n"]
     """The matches that agree with it."""
     solver: Solver
+    """Whether it is from pixels (5-point) or from points in space (3d-3d)."""
     confidence: float = 0.0
     """How likely the rotation is right to 15°, judged by the number of inliers."""
     metric: bool = False
@@ -56,12 +57,11 @@ def relative_pose(
     camera_b: Camera,
     points_a: Float[ndarray, "n 3"] | None = None,
     points_b: Float[ndarray, "n 3"] | None = None,
-    solver: Solver | None = None,
     *,
     threshold: float | None = None,
     seed: int = 0,
 ) -> RelativePose:
-    """The motion that most matches agree on.
+    """The motion that most matches agree on: in metres if points are given, else with a translation of length 1.
 
     Args:
         matches: Of images A and B.
@@ -69,7 +69,6 @@ def relative_pose(
         camera_b: Of image B.
         points_a: Each match's point in camera A's frame, in metres, NaN where there is none: see `points_at`.
         points_b: In camera B's.
-        solver: By default 3D–3D where points are given, which tells the scale; else five-point RANSAC by PoseLib.
         threshold: How far an inlier may be off: metres for 3D–3D, else pixels from its epipolar line. By default
             0.15 m, and a quarter of a patch.
         seed: Same seed, same answer.
@@ -80,14 +79,10 @@ def relative_pose(
                 f"the matches are in an image {name} of {size[0]}×{size[1]} pixels, its camera is for "
                 f"{camera.width}×{camera.height}; use Camera.resized"
             )
-    if solver is None:
-        solver = "poselib" if points_a is None or points_b is None else "3d-3d"
-    if solver == "3d-3d":
-        if points_a is None or points_b is None:
-            raise LocusError("3D–3D alignment needs the points of the matches in both images, so depth for both")
+    if points_a is not None and points_b is not None:
         return _from_points(points_a, points_b, METRES if threshold is None else threshold, seed)
     pixels = EPIPOLAR * matches.patch_pixels if threshold is None else threshold
-    return _from_pixels(matches, camera_a, camera_b, solver, pixels, seed)
+    return _from_pixels(matches, camera_a, camera_b, pixels, seed)
 
 
 def points_at(
@@ -123,17 +118,13 @@ def _from_points(
     return RelativePose(fit.b_from_a, inliers, "3d-3d", _confidence("3d-3d", agreeing), metric=True)
 
 
-def _from_pixels(
-    matches: Matches, camera_a: Camera, camera_b: Camera, solver: Solver, threshold: float, seed: int
-) -> RelativePose:
+def _from_pixels(matches: Matches, camera_a: Camera, camera_b: Camera, threshold: float, seed: int) -> RelativePose:
     none, count = np.zeros(len(matches), bool), len(matches)
     distinct = min(len(np.unique(matches.patches_a)), len(np.unique(matches.patches_b)))
-    refuse = partial(RelativePose, None, none, solver)
+    refuse = partial(RelativePose, None, none, "5-point")
     if distinct < 5:
-        return refuse(reason=f"{counted(count)} of {distinct} distinct patches; five-point needs 5")
-    found = (five_point_poselib if solver == "poselib" else five_point_opencv)(
-        matches.pixels_a, matches.pixels_b, camera_a, camera_b, threshold, seed
-    )
+        return refuse(reason=f"{counted(count)} of {distinct} distinct patches; 5-point needs 5")
+    found = five_point(matches.pixels_a, matches.pixels_b, camera_a, camera_b, threshold, seed)
     if found is None:
         return refuse(reason=f"no five of {counted(count)} agree on a motion")
     b_from_a, inliers = found
@@ -153,7 +144,7 @@ def _from_pixels(
         return refuse(
             reason=f"{agreeing} of {counted(count)} agree on a motion; to tell it from a rotation takes {FEWEST}"
         )
-    answer = partial(RelativePose, b_from_a, inliers, solver, _confidence(solver, agreeing))
+    answer = partial(RelativePose, b_from_a, inliers, "5-point", _confidence("5-point", agreeing))
     if rotation is not None:
         reason = "a rotation alone explains the matches: the direction of the translation is not known"
         if matches.stuck_mask[inliers].mean() > EXPLAINED:

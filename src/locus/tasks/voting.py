@@ -1,4 +1,4 @@
-"""Labels in 3D: the patches that see a place vote on what it is."""
+"""Labels in 3D: the patches that see a position vote on what it is."""
 
 import numpy as np
 import torch

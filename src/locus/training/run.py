@@ -18,6 +18,7 @@ from locus.model import LoCUS, this_device
 from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
 from locus.scenes.fingerprint import scene_fingerprint
+from locus.scenes.load import AS_STATED, SceneReading
 from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
 from locus.training.curve_picture import draw_curves
 from locus.training.environments import Environment, estimate, open_environments, split_by_space
@@ -49,6 +50,7 @@ def train(
     *,
     val: Sequence[str | Path] = (),
     cache: Path | None = None,
+    reading: SceneReading = AS_STATED,
     progress: bool = False,
 ) -> RunSummary:
     """Train on scenes, validate on others, and leave a model in `out` that `LoCUS.from_pretrained` loads.
@@ -60,12 +62,13 @@ def train(
         val: Scenes that choose the checkpoint, never trained on. With one scene and none of these, a part of that
             scene is kept apart.
         cache: Where tokens are cached. By default in LoCUS's cache folder.
+        reading: How to read the scenes.
         progress: Show on standard error what happens.
     """
     processes = Processes.of_torchrun()
     watcher = Watcher(progress, processes.first)
     try:
-        trained, kept = _opened(scenes, val)
+        trained, kept = _opened(scenes, val, reading)
         model = _model(settings)
         train_on, validate_on = _environments(trained, kept, model.backbone, settings, cache, watcher, processes)
         if settings.epochs is not None:
@@ -87,14 +90,16 @@ def train(
         processes.close()
 
 
-def _opened(scenes: Sequence[str | Path], val: Sequence[str | Path]) -> tuple[list[Scene], list[Scene]]:
+def _opened(
+    scenes: Sequence[str | Path], val: Sequence[str | Path], reading: SceneReading
+) -> tuple[list[Scene], list[Scene]]:
     """The scenes to train on and those to validate on; none may be both."""
     train_paths, val_paths = find_scenes(scenes), find_scenes(val)
     both = {path.resolve() for path in train_paths} & {path.resolve() for path in val_paths}
     if both or not train_paths:
         what = f"{min(both)} is given to train on and to validate on" if both else "there is no scene to train on"
         raise TrainingError(f"{what}; see the scenes given, and --val")
-    opened = open_scenes([*train_paths, *val_paths])
+    opened = open_scenes([*train_paths, *val_paths], reading)
     return opened[: len(train_paths)], opened[len(train_paths) :]
 
 

@@ -9,30 +9,30 @@ import viser
 
 from locus.errors import LocusError
 from locus.tasks.region_pictures import TINT, captioned, outlined, tiles
-from locus.viewer.canvas import Stage
+from locus.viewer.canvas import Canvas
 from locus.viewer.colouring import feature_colours, landmark_colours
 from locus.viewer.lighting import Lit, light
 from locus.viewer.locating import Located, locate_frame, locate_image
 from locus.viewer.panel import HELP, Panel, paragraph
 from locus.viewer.picking import Hit, Ray
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 
 VIEWS = 4  # shown in the panel, of those that something is lit in
 
 
 class Page:
-    """One place on one server. Everybody who opens the page sees, and changes, the same."""
+    """One scene on one server. Everybody who opens the page sees, and changes, the same."""
 
-    def __init__(self, server: viser.ViserServer, place: Place) -> None:
-        self.server, self.place = server, place
+    def __init__(self, server: viser.ViserServer, viewed: ViewedScene) -> None:
+        self.server, self.viewed = server, viewed
         self.lock = RLock()  # callbacks come from many threads
-        self.stage = Stage(server, place)
+        self.canvas = Canvas(server, viewed)
         self.hit: Hit | None = None
         self.lit: Lit | None = None
         self.turn = 0  # how often the lights have changed
         self.drawn: dict[str, Any] = {}  # what each part was drawn for, so that nothing is sent twice
         self.by_feature: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self.panel = Panel(server.gui, place, self.stage)
+        self.panel = Panel(server.gui, viewed, self.canvas)
         self._connect()
         self.redraw()
 
@@ -63,7 +63,7 @@ class Page:
         return run
 
     def click(self, ray: Ray) -> None:
-        hit = self.stage.hit(ray, cameras=self.panel.cameras.value)
+        hit = self.canvas.hit(ray, cameras=self.panel.cameras.value)
         if hit is None:
             self.panel.status.content = paragraph(f"Nothing is there. {HELP}")
         else:
@@ -82,18 +82,18 @@ class Page:
         self.turn += 1
         self.lit = None
         if hit is not None:
-            place = self.place
-            query = place.query(hit, scale)
-            features, landmarks = place.seen.features[scale], place.landmarks(scale).embedding
+            viewed = self.viewed
+            query = viewed.query(hit, scale)
+            features, landmarks = viewed.seen.features[scale], viewed.landmarks(scale).embedding
             threshold = float(self.panel.threshold.value)
-            self.lit = light(query, features, place.cloud, place.size, landmarks, threshold)
+            self.lit = light(query, features, viewed.cloud, viewed.size, landmarks, threshold)
         with self.server.atomic():
-            self.stage.light_cameras(self.lit)
+            self.canvas.light_cameras(self.lit)
             self.redraw()
             self._tell()
 
     def _tell(self) -> None:
-        lit, hit, place, panel = self.lit, self.hit, self.place, self.panel
+        lit, hit, viewed, panel = self.lit, self.hit, self.viewed, self.panel
         on = lit is not None and hit is not None
         panel.clear.visible, panel.sheet.visible = on, on
         panel.through.visible = on and hit.kind == "image"
@@ -102,11 +102,13 @@ class Page:
             return
         views, points, landmarks = int(lit.views.sum()), int(lit.points.sum()), int(lit.landmarks.sum())
         panel.status.content = paragraph(
-            f"{place.described(hit, panel.index)}.",
-            f"Lit: {views} of {len(place.seen)} views, {points:,} points, {landmarks} landmarks.",
+            f"{viewed.described(hit, panel.index)}.",
+            f"Lit: {views} of {len(viewed.seen)} views, {points:,} points, {landmarks} landmarks.",
         )
         pictures = [
-            captioned(outlined(place.pictures[row], lit.masks[row]), f"{lit.scores[row]:.2f}  {place.names[row]}", 220)
+            captioned(
+                outlined(viewed.pictures[row], lit.masks[row]), f"{lit.scores[row]:.2f}  {viewed.names[row]}", 220
+            )
             for row in lit.best(VIEWS)
         ]
         panel.sheet.visible = bool(pictures)
@@ -118,7 +120,7 @@ class Page:
         self._draw_cloud()
         self._draw_landmarks()
         if self._new("cameras", self.panel.cameras.value):
-            self.stage.show_cameras(self.panel.cameras.value)
+            self.canvas.show_cameras(self.panel.cameras.value)
 
     def _new(self, part: str, asked: Any) -> bool:
         """Whether a part of the page has to be drawn again."""
@@ -126,54 +128,54 @@ class Page:
         return before != asked
 
     def _draw_cloud(self) -> None:
-        panel, heights = self.panel, self.stage.heights
+        panel, heights = self.panel, self.canvas.heights
         if not self._new("cloud", (panel.colours.value, panel.index, panel.cut.value, self.turn)):
             return
-        colours = self._by_feature[0] if panel.colours.value == "features" else self.place.cloud.colours
+        colours = self._by_feature[0] if panel.colours.value == "features" else self.viewed.cloud.colours
         if self.lit is not None:
             grey = (colours.mean(axis=1, keepdims=True) * 0.45 + 60).astype(np.uint8)
             colours = np.where(self.lit.points[:, None], np.array(TINT, np.uint8), grey)
-        self.stage.draw_cloud(colours, heights - heights.min() <= panel.cut.value)
+        self.canvas.draw_cloud(colours, heights - heights.min() <= panel.cut.value)
 
     def _draw_landmarks(self) -> None:
         panel, scale = self.panel, self.panel.index
         least, cut, by = panel.least.value, panel.cut.value, panel.balls_by.value
         if not self._new("landmarks", (panel.balls.value, by, least, panel.size.value, cut, scale, self.turn)):
             return
-        landmarks = self.place.landmarks(scale)
+        landmarks = self.viewed.landmarks(scale)
         features = by == "features"
-        colours = self._by_feature[1] if features else landmark_colours(self.place, scale, by, least)
+        colours = self._by_feature[1] if features else landmark_colours(self.viewed, scale, by, least)
         lit = np.zeros(len(landmarks), bool) if self.lit is None else self.lit.landmarks
-        height = landmarks.position @ self.stage.up.astype(np.float32) - self.stage.heights.min()
+        height = landmarks.position @ self.canvas.up.astype(np.float32) - self.canvas.heights.min()
         shown = ((landmarks.score >= least) | lit) & (height <= cut) & panel.balls.value
         radii = landmarks.radius * np.float32(panel.size.value)
-        self.stage.draw_landmarks(landmarks.position, radii, colours, shown, lit)
-        panel.legend.content = panel.legend_of(landmarks.label[shown], len(landmarks), self.place.classes)
+        self.canvas.draw_landmarks(landmarks.position, radii, colours, shown, lit)
+        panel.legend.content = panel.legend_of(landmarks.label[shown], len(landmarks), self.viewed.classes)
 
     def localize_frame(self, name: str) -> None:
-        self._show_located(locate_frame(self.place, self.place.names.index(name)))
+        self._show_located(locate_frame(self.viewed, self.viewed.names.index(name)))
 
     def localize_upload(self) -> None:
         file = self.panel.upload.value
         self.panel.answer.content = paragraph(f"Looking for {file.name} …")
         try:
-            self._show_located(locate_image(self.place, file.name, file.content))
+            self._show_located(locate_image(self.viewed, file.name, file.content))
         except LocusError as error:
-            self.stage.draw_located(None)
+            self.canvas.draw_located(None)
             self.panel.answer.content = paragraph(str(error))
 
     def _show_located(self, located: Located) -> None:
-        self.stage.draw_located(located)
+        self.canvas.draw_located(located)
         self.panel.answer.content = paragraph(located.sentence)
 
     def _look_through(self, event: viser.GuiEvent) -> None:
         if self.hit is None or self.hit.kind != "image" or event.client is None:  # its tab may be closed by now
             return
         row = self.hit.index
-        self.stage.look_through(event.client, self.stage.poses[row], self.place.seen.frame(row).camera)
+        self.canvas.look_through(event.client, self.canvas.poses[row], self.viewed.seen.frame(row).camera)
 
     @property
     def _by_feature(self) -> tuple[np.ndarray, np.ndarray]:
         if self.panel.index not in self.by_feature:
-            self.by_feature[self.panel.index] = feature_colours(self.place, self.panel.index)
+            self.by_feature[self.panel.index] = feature_colours(self.viewed, self.panel.index)
         return self.by_feature[self.panel.index]

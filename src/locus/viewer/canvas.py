@@ -12,7 +12,7 @@ from locus.tasks.region_pictures import TINT, outlined
 from locus.viewer.lighting import Lit
 from locus.viewer.locating import Located
 from locus.viewer.picking import Hit, Ray, Screen, first, hit_image, hit_point, hit_sphere
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 
 FRUSTA = 80  # shown at most, spread evenly over the frames
 POINT = 0.012  # metres across, of a point of the cloud
@@ -20,27 +20,27 @@ FOUND, DARK = (0, 170, 90), (90, 90, 90)
 OPACITY = 0.85
 
 
-class Stage:
+class Canvas:
     """Draws on a viser server, and tells what a click on it hits. It draws what it is told; choices are the page's."""
 
-    def __init__(self, server: viser.ViserServer, place: Place) -> None:
-        self.scene, self.place = server.scene, place
-        self.poses = np.stack([place.seen.frame(row).world_from_camera for row in range(len(place.seen))])
+    def __init__(self, server: viser.ViserServer, viewed: ViewedScene) -> None:
+        self.scene, self.viewed = server.scene, viewed
+        self.poses = np.stack([viewed.seen.frame(row).world_from_camera for row in range(len(viewed.seen))])
         self.up = upwards(self.poses)
-        self.heights = place.cloud.points @ self.up.astype(np.float32)
+        self.heights = viewed.cloud.points @ self.up.astype(np.float32)
         # Not the whole box: what is seen through windows lies far outside.
-        low, high = np.percentile(place.cloud.points, (10, 90), axis=0)
+        low, high = np.percentile(viewed.cloud.points, (10, 90), axis=0)
         low, high = (
             np.minimum(low, self.poses[:, :3, 3].min(axis=0)),
             np.maximum(high, self.poses[:, :3, 3].max(axis=0)),
         )
         self.span = float(np.linalg.norm(high - low))
         self.frustum = float(np.clip(0.017 * self.span, 0.04, 0.4))
-        rows = np.unique(np.linspace(0, len(place.seen) - 1, min(len(place.seen), FRUSTA)).round().astype(int))
+        rows = np.unique(np.linspace(0, len(viewed.seen) - 1, min(len(viewed.seen), FRUSTA)).round().astype(int))
         self.rows = [int(row) for row in rows]
-        self.screens = [Screen.of(place.seen.frame(row).camera, self.poses[row], self.frustum) for row in self.rows]
+        self.screens = [Screen.of(viewed.seen.frame(row).camera, self.poses[row], self.frustum) for row in self.rows]
         self.cloud: viser.PointCloudHandle | None = None
-        self.shown = np.ones(len(place.cloud), bool)
+        self.shown = np.ones(len(viewed.cloud), bool)
         self.centres, self.radii = np.zeros((0, 3), np.float32), np.zeros(0, np.float32)
         self.spheres = np.zeros(0, bool)
         self.scene.set_up_direction(self.up)
@@ -48,7 +48,7 @@ class Stage:
         server.initial_camera.position, server.initial_camera.look_at = eye, centre
         server.initial_camera.up, server.initial_camera.fov = self.up, np.radians(50)
         self.frusta = [self._frustum(f"/cameras/{row}", row) for row in self.rows]
-        self.lit_views = np.zeros(len(place.seen), bool)
+        self.lit_views = np.zeros(len(viewed.seen), bool)
 
     def draw_cloud(self, colours: UInt8[ndarray, "n 3"], shown: Bool[ndarray, " n"]) -> None:
         """The cloud's points that are shown; where they are the same as before, only their colours are sent."""
@@ -58,12 +58,12 @@ class Stage:
         self.shown = shown
         self.cloud = self.scene.add_point_cloud(
             "/cloud",
-            self.place.cloud.points[shown],
+            self.viewed.cloud.points[shown],
             colours[shown],
             point_size=POINT,
             point_shape="circle",
             point_shading="flat",
-            precision="float32" if np.abs(self.place.cloud.points).max() > 16 else "float16",  # else 8 mm off at most
+            precision="float32" if np.abs(self.viewed.cloud.points).max() > 16 else "float16",  # else 8 mm off at most
         )
 
     def draw_landmarks(
@@ -101,10 +101,10 @@ class Stage:
 
     def light_cameras(self, lit: Lit | None) -> None:
         """What is lit, in the images of the cameras; images that stay dark are not sent again."""
-        now = np.zeros(len(self.place.seen), bool) if lit is None else lit.views
+        now = np.zeros(len(self.viewed.seen), bool) if lit is None else lit.views
         for row, handle in zip(self.rows, self.frusta, strict=True):
             if now[row] or self.lit_views[row]:
-                picture = self.place.pictures[row]
+                picture = self.viewed.pictures[row]
                 handle.image = picture if lit is None else outlined(picture, lit.masks[row])
                 handle.color = TINT if now[row] else DARK
         self.lit_views = now
@@ -117,7 +117,7 @@ class Stage:
         scale = 1.6 * self.frustum
         self._add("/found/camera", located.camera, located.location.world_from_camera, located.image, scale, FOUND)
         self.scene.add_line_segments(
-            "/found/matches", located.lines(self.place, scale), FOUND, thickness=0.7, thickness_units="screen"
+            "/found/matches", located.lines(self.viewed, scale), FOUND, thickness=0.7, thickness_units="screen"
         )
 
     def hit(self, ray: Ray, *, cameras: bool) -> Hit | None:
@@ -128,19 +128,26 @@ class Stage:
         return first(
             image,
             hit_sphere(ray, self.centres, self.radii, self.spheres),
-            hit_point(ray, self.place.cloud.points, self.shown, POINT),
+            hit_point(ray, self.viewed.cloud.points, self.shown, POINT),
         )
+
+    def open_at(self, server: viser.ViserServer, row: int) -> None:
+        """Let the page open where a frame's camera is, looking where it looks."""
+        pose, camera = self.poses[row], self.viewed.seen.frame(row).camera
+        start = server.initial_camera
+        start.position, start.look_at, start.up = pose[:3, 3], pose[:3, 3] + pose[:3, 2], -pose[:3, 1]
+        start.fov = field_of_view(camera)
 
     def look_through(self, client: viser.ClientHandle, pose: Float[ndarray, "4 4"], camera: Camera) -> None:
         """Put a viewer's eye where a camera is."""
         with client.atomic():
             client.camera.wxyz = viser.transforms.SO3.from_matrix(pose[:3, :3]).wxyz
             client.camera.position = pose[:3, 3]
-            client.camera.fov = 2.2 * np.arctan(0.5 * camera.height / camera.fy)  # a little more than it sees
+            client.camera.fov = field_of_view(camera)
 
     def _frustum(self, name: str, row: int) -> viser.CameraFrustumHandle:
-        frame = self.place.seen.frame(row)
-        picture = self.place.pictures[row]
+        frame = self.viewed.seen.frame(row)
+        picture = self.viewed.pictures[row]
         return self._add(name, frame.camera, self.poses[row], picture, self.frustum, DARK)
 
     def _add(
@@ -167,6 +174,11 @@ class Stage:
             cast_shadow=False,
             receive_shadow=False,
         )
+
+
+def field_of_view(camera: Camera) -> float:
+    """Of the eye behind a camera, in radians from top to bottom: a little more than the camera sees."""
+    return float(2.2 * np.arctan(0.5 * camera.height / camera.fy))
 
 
 def linear(colours: UInt8[ndarray, "n 3"]) -> UInt8[ndarray, "n 3"]:

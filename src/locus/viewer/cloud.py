@@ -47,12 +47,12 @@ def gather(
         frame = seen.frame(row)
         pictures[row] = cv2.resize(frame.image, (width, height), interpolation=cv2.INTER_AREA)
         camera = frame.camera.resized(width, height)
-        place = camera.pixel_grid().reshape(-1, 2)
-        x, y = (place * [first.width / width, first.height / height]).astype(int).T
+        at = camera.pixel_grid().reshape(-1, 2)
+        x, y = (at * [first.width / width, first.height / height]).astype(int).T
         depth = frame.depth[y, x]
         # Another offset in each frame, so that what several frames show is seen at different pixels.
         known = np.flatnonzero((depth > 0) & ((np.arange(len(depth)) + row) % step == 0))
-        points_camera = camera.unproject(place[known], depth[known].astype(np.float64))
+        points_camera = camera.unproject(at[known], depth[known].astype(np.float64))
         points.append(transform(frame.world_from_camera, points_camera).astype(np.float32))
         pixels.append(known.astype(np.int32))
     everything = np.concatenate(points)

@@ -11,36 +11,36 @@ from locus.features import viz
 from locus.pages.pictures import ramp
 from locus.scenes.scene import LabelClass, class_kind
 from locus.tasks.region_pictures import label_colours
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 
 LandmarkColours = Literal["score", "features", "class"]
 UNLABELLED = np.array([150, 150, 150], np.uint8)
 
 
-def feature_colours(place: Place, scale: int) -> tuple[UInt8[ndarray, "n 3"], UInt8[ndarray, "m 3"]]:
-    """The cloud's points and the landmarks of a scale, so coloured that like features have like colours."""
-    height, width = place.pictures.shape[1:3]
-    embedding = place.landmarks(scale).embedding
-    maps = [*place.seen.features[scale], *([torch.from_numpy(embedding)[None]] if len(embedding) else [])]
-    count = len(place.seen)
+def feature_colours(viewed: ViewedScene, scale: int) -> tuple[UInt8[ndarray, "n 3"], UInt8[ndarray, "m 3"]]:
+    """The cloud's points and the landmarks of a scale, so coloured that similar features have similar colours."""
+    height, width = viewed.pictures.shape[1:3]
+    embedding = viewed.landmarks(scale).embedding
+    maps = [*viewed.seen.features[scale], *([torch.from_numpy(embedding)[None]] if len(embedding) else [])]
+    count = len(viewed.seen)
     coloured = viz.colours(maps)
     small = np.stack(coloured[:count])  # one pixel a patch: a point takes its patch's colour
-    y, x = np.divmod(place.cloud.pixel, width)
+    y, x = np.divmod(viewed.cloud.pixel, width)
     rows, columns = small.shape[1:3]
-    points = small[place.cloud.frame, y * rows // height, x * columns // width]
+    points = small[viewed.cloud.frame, y * rows // height, x * columns // width]
     return points, coloured[count][0] if len(embedding) else np.zeros((0, 3), np.uint8)
 
 
-def landmark_colours(place: Place, scale: int, by: LandmarkColours, least: float = 0.0) -> UInt8[ndarray, "m 3"]:
+def landmark_colours(viewed: ViewedScene, scale: int, by: LandmarkColours, least: float = 0.0) -> UInt8[ndarray, "m 3"]:
     """Of the landmarks of a scale; scores from `least` (dark) to the highest (yellow)."""
     if by == "features":
-        return feature_colours(place, scale)[1]
-    landmarks = place.landmarks(scale)
+        return feature_colours(viewed, scale)[1]
+    landmarks = viewed.landmarks(scale)
     if not len(landmarks):
         return np.zeros((0, 3), np.uint8)
     if by == "score":
         return ramp(landmarks.score[None], least, float(landmarks.score.max()))[0]
-    return np.concatenate([class_colours(place.classes), UNLABELLED[None]])[landmarks.label]
+    return np.concatenate([class_colours(viewed.classes), UNLABELLED[None]])[landmarks.label]
 
 
 def class_colours(names: tuple[str, ...]) -> UInt8[ndarray, "k 3"]:

@@ -1,4 +1,4 @@
-"""What lights up for a click: whatever is like it, in the cloud, in every view and among the landmarks."""
+"""What lights up for a click: whatever is similar, in the cloud, in every view and among the landmarks."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ from locus.viewer.cloud import Cloud
 
 @dataclass(frozen=True, eq=False)
 class Lit:
-    """What is like a query, at one threshold."""
+    """What is similar enough to a query."""
 
     masks: Bool[ndarray, "frames h w"]
     """Of each view's small image."""
     scores: Float32[ndarray, " frames"]
-    """The similarity of the patch most like the query, in each view."""
+    """The similarity of each view's most similar patch."""
     points: Bool[ndarray, " n"]
     """Of the cloud."""
     landmarks: Bool[ndarray, " m"]

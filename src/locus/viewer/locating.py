@@ -14,7 +14,7 @@ from locus.geometry import Camera, pose_error
 from locus.scenes.reading import read_image
 from locus.tasks.localize import Location, localize, localize_features
 from locus.viewer.picking import Screen
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,35 +26,35 @@ class Located:
     camera: Camera
     location: Location
 
-    def lines(self, place: Place, scale: float) -> Float[ndarray, "n 2 3"]:
+    def lines(self, viewed: ViewedScene, scale: float) -> Float[ndarray, "n 2 3"]:
         """From each inlier patch of the image, hung before its camera, to its landmark."""
-        assert place.world is not None
+        assert viewed.world is not None
         assert self.location.world_from_camera is not None
         matches, inliers = self.location.matches, self.location.inliers
         screen = Screen.of(self.camera, self.location.world_from_camera, scale)
         starts = screen.points(matches.pixel[inliers] / [self.camera.width, self.camera.height])
-        return np.stack([starts, place.world.landmarks.position[matches.landmark[inliers]]], axis=1)
+        return np.stack([starts, viewed.world.landmarks.position[matches.landmark[inliers]]], axis=1)
 
 
-def locate_frame(place: Place, row: int) -> Located:
+def locate_frame(viewed: ViewedScene, row: int) -> Located:
     """A frame of the scene, from its image and depth, and how far the answer is from its recorded pose."""
-    assert place.world is not None
-    frame = place.seen.frame(row)
-    location = localize_features(place.world, place.seen.features[:, row], frame.camera, frame.depth)
+    assert viewed.world is not None
+    frame = viewed.seen.frame(row)
+    location = localize_features(viewed.world, viewed.seen.features[:, row], frame.camera, frame.depth)
     sentence = _sentence(f"Frame {frame.name}", location)
     if location.world_from_camera is not None:
         metres, degrees = pose_error(location.world_from_camera, frame.world_from_camera)
         sentence += f" Off its recorded pose by {100 * metres:.1f} cm and {degrees:.1f}°."
-    return Located(sentence, place.pictures[row], frame.camera, location)
+    return Located(sentence, viewed.pictures[row], frame.camera, location)
 
 
-def locate_image(place: Place, name: str, content: bytes) -> Located:
+def locate_image(viewed: ViewedScene, name: str, content: bytes) -> Located:
     """An image file from elsewhere, without depth; its lens is taken to be that of the scene's camera."""
-    assert place.world is not None
+    assert viewed.world is not None
     image = decoded(name, content)
-    camera, assumed = assumed_camera(place.seen.frame(0).camera, image.shape[1], image.shape[0])
-    location = localize(place.world, place.model, image, camera)
-    width, height = place.size[0], max(1, round(image.shape[0] * place.size[0] / image.shape[1]))
+    camera, assumed = assumed_camera(viewed.seen.frame(0).camera, image.shape[1], image.shape[0])
+    location = localize(viewed.world, viewed.model, image, camera)
+    width, height = viewed.size[0], max(1, round(image.shape[0] * viewed.size[0] / image.shape[1]))
     small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
     return Located(f"{_sentence(name, location)} {assumed}", small, camera, location)
 
@@ -82,9 +82,4 @@ def assumed_camera(scene: Camera, width: int, height: int) -> tuple[Camera, str]
 def _sentence(what: str, location: Location) -> str:
     if location.world_from_camera is None:
         return f"{what} is {location.reason}."
-    x, y, z = location.world_from_camera[:3, 3]
-    inliers = int(location.inliers.sum())
-    return (
-        f"{what} was taken in {location.environment}, at ({x:.2f}, {y:.2f}, {z:.2f}) m; confidence "
-        f"{location.confidence:.2f}; {inliers} of {len(location.matches)} matches agree."
-    )
+    return f"{what} was taken {location.sentence}."

@@ -7,10 +7,10 @@ import viser
 from jaxtyping import Int32
 from numpy import ndarray
 
-from locus.tasks.cosegmentation import THRESHOLD
-from locus.viewer.canvas import Stage
+from locus.tasks.cosegmentation import MIN_SIMILARITY
+from locus.viewer.canvas import Canvas
 from locus.viewer.colouring import class_colours
-from locus.viewer.viewed import Place
+from locus.viewer.viewed import ViewedScene
 
 FEW = 150  # landmarks shown at first
 ABOVE = 0.3  # metres over the cameras where the cloud is cut, so that one looks into rooms
@@ -20,20 +20,20 @@ HELP = "Click a point, a landmark or a camera's image: the same thing lights up 
 class Panel:
     """Its elements, top to bottom."""
 
-    def __init__(self, gui: viser.GuiApi, place: Place, stage: Stage) -> None:
+    def __init__(self, gui: viser.GuiApi, viewed: ViewedScene, canvas: Canvas) -> None:
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(200, 90, 0))
         gui.main_panel.dock_right()
         gui.main_panel.set_width(350)
-        gui.set_panel_label(f"LoCUS: {place.seen.scene.name}")
-        if place.warning:
-            gui.add_html(paragraph(f"Warning: {place.warning}"))
+        gui.set_panel_label(f"LoCUS: {viewed.seen.scene.name}")
+        if viewed.warning:
+            gui.add_html(paragraph(f"Warning: {viewed.warning}"))
         self.status = gui.add_html(paragraph(HELP))
         self.threshold = gui.add_slider(
             "similarity",
             min=0.0,
             max=1.0,
             step=0.01,
-            initial_value=THRESHOLD,
+            initial_value=MIN_SIMILARITY,
             hint="Cosine, at least, of what lights up",
         )
         self.sheet = gui.add_image(np.full((4, 4, 3), 255, np.uint8), visible=False, jpeg_quality=80)
@@ -41,14 +41,14 @@ class Panel:
         self.clear = gui.add_button("Clear", visible=False)
         tabs = gui.add_tab_group()
         with tabs.add_tab("Show"):
-            self._add_show(gui, place, stage)
+            self._add_show(gui, viewed, canvas)
         with tabs.add_tab("Localize"):
-            self._add_localize(gui, place)
+            self._add_localize(gui, viewed)
 
-    def _add_show(self, gui: viser.GuiApi, place: Place, stage: Stage) -> None:
-        low, high = np.percentile(stage.heights, (0.5, 99.8)) - stage.heights.min()
-        cut = float(np.median(stage.poses[:, :3, 3] @ stage.up) - stage.heights.min()) + ABOVE
-        scores = np.sort(place.landmarks(0).score)[::-1]
+    def _add_show(self, gui: viser.GuiApi, viewed: ViewedScene, canvas: Canvas) -> None:
+        low, high = np.percentile(canvas.heights, (0.5, 99.8)) - canvas.heights.min()
+        cut = float(np.median(canvas.poses[:, :3, 3] @ canvas.up) - canvas.heights.min()) + ABOVE
+        scores = np.sort(viewed.landmarks(0).score)[::-1]
         least = float(scores[min(FEW, len(scores) - 1)]) if len(scores) else 0.0
         has = len(scores) > 0
         self.colours = gui.add_dropdown("points by", ("images", "features"))
@@ -62,9 +62,9 @@ class Panel:
         )
         self.cameras = gui.add_checkbox("cameras", True)
         self.balls = gui.add_checkbox("landmarks", has, disabled=not has)
-        radii = place.model.radii
+        radii = viewed.model.radii
         self.scale = gui.add_dropdown("scale", [f"{index}: {radius:g} m" for index, radius in enumerate(radii)])
-        by = ("score", "features", *(("class",) if place.classes else ()))
+        by = ("score", "features", *(("class",) if viewed.classes else ()))
         self.balls_by = gui.add_dropdown("landmarks by", by, disabled=not has)
         self.least = gui.add_slider(
             "least score", min=0.0, max=1.0, step=0.01, initial_value=np.clip(least, 0, 1).round(2), disabled=not has
@@ -72,13 +72,13 @@ class Panel:
         self.size = gui.add_slider("size (radii)", min=0.1, max=1.0, step=0.05, initial_value=0.4, disabled=not has)
         self.legend = gui.add_html("")
 
-    def _add_localize(self, gui: viser.GuiApi, place: Place) -> None:
-        gui.add_html(paragraph(f"There is {place.about_map}." if place.world else f"There is {place.about_map}"))
-        names = [place.names[row] for row in place.left_out] if place.world else []
+    def _add_localize(self, gui: viser.GuiApi, viewed: ViewedScene) -> None:
+        gui.add_html(paragraph(f"There is {viewed.about_map}." if viewed.world else f"There is {viewed.about_map}"))
+        names = [viewed.names[row] for row in viewed.left_out] if viewed.world else []
         self.frame = gui.add_dropdown("frame", names or ["none left out"], disabled=not names)
         self.locate = gui.add_button("Localize this frame", disabled=not names)
-        self.upload = gui.add_upload_button("Localize an image …", mime_type="image/*", disabled=place.world is None)
-        if place.world is not None:
+        self.upload = gui.add_upload_button("Localize an image …", mime_type="image/*", disabled=viewed.world is None)
+        if viewed.world is not None:
             gui.add_html(DROP)
         self.answer = gui.add_html("")
 

@@ -39,7 +39,7 @@ def check_viser() -> None:
 
 
 def check_free(host: str, port: int) -> None:
-    """Before anything that takes time: can the port be had?"""
+    """Before anything that takes time: is the port free?"""
     if not 0 <= port < 65536:
         raise LocusError(f"a port is a number from 0 to 65535, not {port}")
     try:

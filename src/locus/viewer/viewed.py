@@ -1,4 +1,4 @@
-"""All that the page shows of one place, as arrays: points, small images, features, landmarks."""
+"""All that the page shows of one scene, as arrays: points, small images, features, landmarks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
+from locus.errors import LocusError
 from locus.features.dense import SceneFeatures, scene_features
 from locus.landmarks import LandmarkMap, MapError
 from locus.landmarks.arrays import Landmarks, take
@@ -22,7 +23,7 @@ LEFT_OUT = 10  # a map that the viewer builds leaves out one frame in so many, t
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ViewedScene:
     """A scene, what a model sees of it, and its map."""
 
     model: LoCUS
@@ -30,7 +31,7 @@ class Place:
     pictures: UInt8[ndarray, "frames h w 3"]
     cloud: Cloud
     world: LandmarkMap | None
-    """Of this place alone; None where there is none."""
+    """Of this environment alone; None where there is none."""
     about_map: str
     """A sentence: where the map is from, or why there is none."""
 
@@ -43,11 +44,11 @@ class Place:
         cache: Path | None = None,
         *,
         progress: bool = False,
-    ) -> "Place":
+    ) -> "ViewedScene":
         """Without a map one is built, in memory, of nine in ten frames; where that cannot be, the page has none."""
         if world is not None:
             world.check(model)
-            # The only place may go by another name, which `warning` tells; of several, one must be this scene.
+            # The only environment may have another name, which `warning` says; of several, one must be this scene's.
             world = world.environment(0 if len(world.environments) == 1 else world.environment_number(scene.name))
         seen = scene_features(model, scene, cache, progress=progress)
         pictures, cloud = gather(seen, progress=progress)
@@ -64,13 +65,13 @@ class Place:
 
     @property
     def warning(self) -> str:
-        """Two sentences where the map may be of another place; else empty."""
+        """Two sentences where the map may be of another environment; else empty."""
         name = self.seen.scene.name
         if self.world is None or self.world.environments == (name,):
             return ""
         return (
-            f"The map given is of {self.world.environments[0]}, and this scene is {name}. If these are two places, and "
-            "not two names of one, the landmarks do not belong here and nothing is found among them."
+            f"The map given is of {self.world.environments[0]}, and this scene is {name}. If these are two "
+            "environments, not two names of one, the landmarks do not belong here and nothing is found among them."
         )
 
     @property
@@ -86,6 +87,12 @@ class Place:
     def names(self) -> list[str]:
         """Of the frames."""
         return [self.seen.scene.sources[index].name for index in self.seen.indices]
+
+    def row(self, index: int) -> int:
+        """Of a frame, by its number in the scene."""
+        if index not in self.seen.indices:
+            raise LocusError(f"frame {self.seen.scene.sources[index].name} could not be read; open the page at another")
+        return self.seen.indices.index(index)
 
     @property
     def left_out(self) -> list[int]:

@@ -12,24 +12,21 @@ from PIL import Image
 import locus
 from locus.cli import main
 from locus.errors import LocusError
-from locus.tasks.find import box_mask, box_of, find, find_all, instance_of, patch_shares, read_mask
-from locus.tasks.views import View, query_view, scene_views
+from locus.features.images import NamedImage
+from locus.tasks.image_features import ImageFeatures, frame_features, query_features
+from locus.tasks.instances import box_mask, box_of, find_instance, find_instances, instance_of, patch_shares, read_mask
+from locus.tasks.named_images import only_image
 from tests.tasks import labelled_room
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return labelled_room.write(tmp_path_factory.mktemp("find") / "room")
-
-
-@pytest.fixture(scope="module")
-def scene(folder):
-    return locus.load_scene(folder)
-
-
-@pytest.fixture(scope="module")
 def known(scene):
-    return scene_views(labelled_room.perfect(scene))
+    return frame_features(labelled_room.perfect(scene))
+
+
+def blank(size, features):
+    """An image of nothing, with features."""
+    return ImageFeatures(NamedImage("blank", lambda: np.zeros((size[1], size[0], 3), np.uint8)), size, features)
 
 
 @pytest.mark.parametrize("number", [3, 4])
@@ -37,7 +34,7 @@ def test_perfect_features_find_the_thing_where_it_is_and_nowhere_else(scene, kno
     sizes = np.array([(frame.instance == number).sum() for frame in scene])
     first = int(sizes.argmax())
     instance = instance_of(known[first].features[0], scene[first].instance == number)
-    found = {each.name: each for each in find_all(known, instance)}
+    found = {each.image.name: each for each in find_instances(known, instance)}
     for frame, size in zip(scene, sizes, strict=True):
         each = found[frame.name]
         truth = frame.instance == number
@@ -56,8 +53,8 @@ def test_the_score_is_the_mean_over_prototypes_of_the_best_patch():
     features = torch.nn.functional.normalize(torch.randn(2, 1, 4, 5, 6, generator=generator), dim=-1)
     mask = np.zeros((40, 50), bool)
     mask[10:30, 20:40] = True  # exactly the patches of rows 1 and 2, columns 2 and 3
-    view = View("other", lambda: np.zeros((40, 50, 3), np.uint8), (50, 40), features[1])
-    score = find(view, instance_of(features[0, 0], mask)).score
+    view = blank((50, 40), features[1])
+    score = find_instance(view, instance_of(features[0, 0], mask)).score
     best = [
         max(float(features[0, 0, r, c] @ features[1, 0, i, j]) for i in range(4) for j in range(5))
         for r in (1, 2)
@@ -66,14 +63,14 @@ def test_the_score_is_the_mean_over_prototypes_of_the_best_patch():
     assert score == pytest.approx(np.mean(best), abs=1e-6)
 
 
-def test_of_two_places_like_the_thing_the_likelier_is_found_in_one_piece():
+def test_of_two_similar_spots_the_more_similar_is_found_in_one_piece():
     features = torch.zeros(1, 6, 9, 3)
     features[..., 2] = 1
     features[0, 1:3, 1:3] = torch.tensor([0.8, 0.6, 0.0])
     features[0, 3:5, 6:8] = torch.tensor([1.0, 0.0, 0.0])
-    view = View("a", lambda: np.zeros((60, 90, 3), np.uint8), (90, 60), features)
+    view = blank((90, 60), features)
     instance = instance_of(torch.tensor([[[1.0, 0.0, 0.0]]]), np.ones((4, 4), bool))
-    x0, y0, x1, y1 = find(view, instance, threshold=0.7).box
+    x0, y0, x1, y1 = find_instance(view, instance, 0.7).box
     assert 55 <= x0 <= 65
     assert 25 <= y0 <= 35
     assert 75 <= x1 <= 85
@@ -84,11 +81,11 @@ def test_what_lay_beside_the_thing_is_not_the_thing():
     thing, wall = torch.tensor([1.0, 0.0]), torch.tensor([0.8, 0.6])
     features = wall.repeat(6, 9, 1)
     features[2:4, 3:6] = thing
-    view = View("a", lambda: np.zeros((60, 90, 3), np.uint8), (90, 60), features[None])
+    view = blank((90, 60), features[None])
     mask = np.zeros((60, 90), bool)
     mask[20:40, 30:60] = True
-    assert find(view, instance_of(features, mask), threshold=0.7).mask.mean() < 0.2
-    assert find(view, instance_of(features[2:4, 3:6], np.ones((4, 6), bool)), threshold=0.7).mask.all()
+    assert find_instance(view, instance_of(features, mask), 0.7).mask.mean() < 0.2
+    assert find_instance(view, instance_of(features[2:4, 3:6], np.ones((4, 6), bool)), 0.7).mask.all()
 
 
 @given(st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**31))
@@ -140,15 +137,15 @@ def test_masks_that_do_not_fit_are_refused(tmp_path):
         instance_of(torch.randn(4, 5, 6), np.zeros((8, 10), bool))
 
 
-def test_a_query_is_a_frame_by_name_or_file_or_another_image(folder, scene, known, tmp_path):
+def test_a_query_is_a_known_frame_or_file_or_another_image(folder, scene, known, tmp_path):
     model = locus.LoCUS("classic", head="identity")
-    assert query_view(model, known[2].name, scene, known) is known[2]
-    assert query_view(model, str(folder / "images" / "000002.png"), scene, known) is known[2]
+    for word in (f"{folder}:000002", f"{folder}:2", str(folder / "images" / "000002.png")):
+        assert query_features(model, only_image(word), known) is known[2]
     copy = tmp_path / "000002.png"
     copy.write_bytes((folder / "images" / "000002.png").read_bytes())
-    other = query_view(model, str(copy), scene, known)
+    other = query_features(model, only_image(str(copy)), known)
     assert other.size == (80, 60)
-    assert np.array_equal(other.read(), scene[2].image)
+    assert np.array_equal(other.image.read(), scene[2].image)
 
 
 def command(tmp_path, *words):
@@ -158,7 +155,7 @@ def command(tmp_path, *words):
 def test_the_command_ranks_a_scene(folder, scene, tmp_path, capsys):
     box = box_of(scene[0].instance == 2)
     files = ["--json", tmp_path / "found.json", "--masks", tmp_path / "masks", "--cache", tmp_path / "cache"]
-    assert command(tmp_path, "000000", folder, "--box", *box, *files) == 0
+    assert command(tmp_path, f"{folder}:000000", folder, "--box", *box, *files) == 0
     assert "Looked in 5 images" in capsys.readouterr().out
     stated = json.loads((tmp_path / "found.json").read_text())
     assert stated["query"] == "000000"
@@ -187,7 +184,7 @@ def test_images_may_be_files_of_other_sizes(scene, tmp_path, capsys):
         (["--box", "1", "2", "9", "9", "--mask", "x.png"], "say what to find"),
         (["--box", "1", "2", "900", "9"], "not inside the image"),
         (["--mask", "nowhere.png"], "is missing"),
-        (["--box", "1", "2", "9", "9", "--threshold", "2"], "between -1 and 1"),
+        (["--box", "1", "2", "9", "9", "--min-similarity", "2"], "between -1 and 1"),
         (["--box", "1", "2", "9", "9", "--views", "0"], "at least one image"),
     ],
 )
@@ -201,5 +198,5 @@ def test_what_makes_no_sense_is_one_sentence(scene, tmp_path, capsys, words, sai
 
 def test_nothing_to_look_in_is_said(scene, tmp_path, capsys):
     Image.fromarray(scene[0].image).save(tmp_path / "0.png")
-    assert command(tmp_path, "0.png", tmp_path / "0.png", "--box", "1", "1", "40", "40") == 2
+    assert command(tmp_path, tmp_path / "0.png", tmp_path / "0.png", "--box", "1", "1", "40", "40") == 2
     assert "no other image" in capsys.readouterr().err

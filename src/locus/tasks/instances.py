@@ -1,9 +1,8 @@
 """Object re-identification: an instance marked in one image, found in others.
 
-The prototypes of the instance are all the patches that lie mostly inside its mask. An image's score is how well each
-prototype finds its like there, on average: of each prototype the similarity (cosine) of the patch most like it. A thing
-that is seen in part, or from another side, still has some of its prototypes; a patch that is like a single prototype by
-chance does not carry the score.
+The prototypes of the instance are all the patches that lie mostly inside its mask. An image's score is the mean, over
+the prototypes, of the similarity (cosine) of each one's most similar patch there. A thing that is seen in part, or from
+another side, still has some of its prototypes; one that resembles a single prototype by chance gets a low score.
 """
 
 from collections.abc import Iterable
@@ -18,12 +17,13 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.features.images import NamedImage
 from locus.pages.pictures import enlarged
 from locus.scenes.reading import read_image, read_labels
 from locus.tasks.cosegmentation import one_scale
-from locus.tasks.views import View
+from locus.tasks.image_features import ImageFeatures
 
-THRESHOLD = 0.65  # docs/segment.md: how it was measured
+MIN_SIMILARITY = 0.65  # docs/segment.md: how it was measured
 INSIDE = 0.5  # a patch is a prototype if the mask covers so much of it,
 OUTSIDE = 0.0  # and background if it covers no more than this
 
@@ -40,14 +40,14 @@ class Instance:
 
 
 @dataclass(frozen=True, eq=False)
-class Find:
-    """Where an instance is in an image, if it is there."""
+class FoundRegion:
+    """Where something is in an image, if it is there."""
 
-    name: str
+    image: NamedImage
     score: float
     mask: Bool[ndarray, "height width"]
-    """Empty where nothing is like enough."""
-    box: Box | None
+    """Empty where nothing is similar enough."""
+    box: Box | None = None
     """x0, y0, x1, y1 of the mask, the last ones exclusive."""
 
 
@@ -93,26 +93,31 @@ def instance_of(features: Float[Tensor, "rows columns c"], mask: Bool[ndarray, "
     return Instance(features[covered >= min(INSIDE, float(shares.max()))], features[covered <= OUTSIDE])
 
 
-def find(view: View, instance: Instance, threshold: float = THRESHOLD, scale: int = 0) -> Find:
+def find_instance(
+    view: ImageFeatures, instance: Instance, min_similarity: float = MIN_SIMILARITY, scale: int = 0
+) -> FoundRegion:
     """Look for an instance in one image.
 
-    The mask is the part, in one piece around the best place, that is like a prototype (cosine of at least `threshold`)
-    and less like anything that lay beside the instance where it was marked.
+    The mask is the part, in one piece around the best position, that is similar to a prototype (cosine of at least
+    `min_similarity`) and less similar to anything that lay beside the instance where it was marked.
     """
     features = one_scale(view.features, scale)
     similarity = features @ instance.prototypes.T  # (rows, columns, p)
     score = float(similarity.flatten(0, 1).amax(dim=0).mean())
     similar = enlarged(similarity.amax(dim=-1).numpy(), view.size)
-    own = similar >= threshold
+    own = similar >= min_similarity
     if len(instance.background):
         own &= similar >= enlarged((features @ instance.background.T).amax(dim=-1).numpy(), view.size)
     mask = _piece(own, similar)
-    return Find(view.name, score, mask, box_of(mask))
+    return FoundRegion(view.image, score, mask, box_of(mask))
 
 
-def find_all(views: Iterable[View], instance: Instance, threshold: float = THRESHOLD, scale: int = 0) -> list[Find]:
-    """Images ranked by how surely they show the instance."""
-    return sorted((find(view, instance, threshold, scale) for view in views), key=lambda found: -found.score)
+def find_instances(
+    views: Iterable[ImageFeatures], instance: Instance, min_similarity: float = MIN_SIMILARITY, scale: int = 0
+) -> list[FoundRegion]:
+    """Look for an instance in many images: the best score first."""
+    found = (find_instance(view, instance, min_similarity, scale) for view in views)
+    return sorted(found, key=lambda each: -each.score)
 
 
 def _piece(
