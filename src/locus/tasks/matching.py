@@ -192,7 +192,7 @@ def refined(
     patches: Int[ndarray, " n"],
     size: tuple[int, int],
 ) -> Float[ndarray, "n 2"]:
-    """Where in an image, in pixels, each query is most similar to the features: the peak near its match.
+    """Where in an image, in pixels, each query is most similar to the features, near the patch it was matched with.
 
     Along each axis, the top of the parabola through the similarity at the patch and its two neighbours; a patch at the
     image's edge stays where it is along that axis.
