@@ -28,10 +28,10 @@ import torch
 
 from locus import load_scene
 from locus.features.dense import SceneFeatures, scene_features
-from locus.landmarks.describe import CANDIDATES, KAPPA, TAU, VIEWS, observed
-from locus.landmarks.observations import Patches, patches, within
+from locus.landmarks.describe import CANDIDATES, VIEWS, observed
+from locus.landmarks.observations import ScenePatches, patches, within
 from locus.landmarks.selection import candidates, landmark_scores
-from locus.model import load
+from locus.model import LoCUS, load
 
 CHOSEN, RANDOM = ("Smooth-AP_j", "worth"), ("random patches", "random spots")
 TOP = 0.1
@@ -55,7 +55,7 @@ def main() -> None:
         found = replace(found, label=np.full_like(found.label, -1))  # labels take no part
         searched = {
             name: _search(spots, embedding, held_out, radius)
-            for name, (spots, embedding) in _rivals(found, found.features(chosen_in, 0), radius).items()
+            for name, (spots, embedding) in _rivals(model, found, found.features(chosen_in, 0)).items()
         }
         _table(seen.scene.name, {name: [search] for name, search in searched.items()})
         for name, search in searched.items():
@@ -63,10 +63,12 @@ def main() -> None:
     _table("all", everything)
 
 
-def _rivals(found: Patches, features: np.ndarray, radius: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _rivals(model: LoCUS, found: ScenePatches, features: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Where to look and what for: the best tenth of the candidates by either measure, and random patches two ways."""
+    radius = model.radii[0]
     chosen = candidates(found.point, radius, CANDIDATES)
-    scores = landmark_scores(torch.from_numpy(features), found.point, found.frame, chosen, radius, KAPPA, TAU)
+    of_patches = (torch.from_numpy(features), found.point, found.frame)
+    scores = landmark_scores(*of_patches, chosen, radius, model.kappa, model.tau)
     described = observed(within(found.point[chosen], found.point, radius), found, features, 0)
     described = replace(described, score=scores.astype(np.float32))
     seen_again = np.flatnonzero(described.views >= VIEWS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, hstack, identity
 from scipy.spatial.distance import cdist
 
-from locus.landmarks.arrays import Landmarks, joined, put, take
+from locus.landmarks.arrays import Landmarks, joined, take
 from locus.landmarks.chance import chance
 from locus.landmarks.describe import by_frame, observed, pooled
 from locus.landmarks.observations import ScenePatches, patches, within
@@ -104,7 +104,7 @@ def some_landmarks(seed, count):
     return observed(within(spots, of.point, 0.7), of, features, CLASSES)
 
 
-def test_rows_are_taken_joined_and_put():
+def test_rows_are_taken_and_joined():
     a, b = some_landmarks(0, 6), some_landmarks(1, 4)
     together = joined([a, b])
     assert (len(a), len(b), len(together)) == (6, 4, 10)
@@ -113,10 +113,6 @@ def test_rows_are_taken_joined_and_put():
         get = lambda rows, name=part.name: getattr(rows, name)  # noqa: E731
         assert np.array_equal(get(together), np.concatenate([get(a), get(b)]))
         assert np.array_equal(get(take(together, np.array([8, 0, 3]))), get(together)[[8, 0, 3]])
-        replaced = get(put(together, np.array([7, 1]), take(b, np.array([0, 2]))))
-        assert np.array_equal(replaced[[7, 1]], get(b)[[0, 2]])
-        others = [0, 2, 3, 4, 5, 6, 8, 9]
-        assert np.array_equal(replaced[others], get(together)[others])
     assert np.array_equal(together.position, before)
 
 

@@ -111,11 +111,3 @@ def joined(parts: Sequence[Rows]) -> Rows:
     """All rows, one part after the other."""
     names = [field.name for field in fields(parts[0])]
     return type(parts[0])(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
-
-
-def put(rows: Rows, indices: ndarray, others: Rows) -> Rows:
-    """The rows with those at `indices` replaced."""
-    values = {field.name: getattr(rows, field.name).copy() for field in fields(rows)}
-    for name, value in values.items():
-        value[indices] = getattr(others, name)
-    return type(rows)(**values)

@@ -12,44 +12,32 @@ from scipy.spatial import KDTree
 from locus.landmarks.arrays import MEANS, Landmarks, take
 from locus.landmarks.observations import ScenePatches, within
 from locus.landmarks.selection import candidates, landmark_scores, spread
+from locus.model import LoCUS
 
 CANDIDATES = 8192  # at most, a scale
 VIEWS = 2  # a landmark that one frame alone shows has not been found again by anything
 
 
 def choose(
+    model: LoCUS,
+    scale: int,
     patches: ScenePatches,
     features: Float[ndarray, "n c"],
-    scale: int,
-    radius: float,
     classes: int,
-    *,
-    kappa: float,
-    tau: float,
     taken: Float[ndarray, "k 3"],
-    most: int | None = None,
-    progress: bool = False,
+    most: int | None,
+    progress: bool,
 ) -> Landmarks:
-    """The best landmarks of one scale, a radius apart and from those that there are, best first.
+    """The best landmarks of one scale, a radius apart and from those that are `taken`, best first; `most` at most.
 
-    Args:
-        patches: Of the scene, their labels as columns of the votes, -1 for none.
-        features: Of the patches, at this scale.
-        scale: Which.
-        radius: Its radius.
-        classes: Columns of the votes.
-        kappa: Of Smooth-AP_j, as the model was trained with.
-        tau: Likewise.
-        taken: Where there are landmarks already.
-        most: Landmarks at most.
-        progress: Show a bar.
+    They are scored with the kappa and tau that the model was trained with.
     """
+    radius = model.radii[scale]
     others = KDTree(taken)
     free = np.flatnonzero(others.query(patches.point)[0] >= radius)
     chosen = free[candidates(patches.point[free], radius, CANDIDATES)]
-    scores = landmark_scores(
-        torch.from_numpy(features), patches.point, patches.frame, chosen, radius, kappa, tau, progress=progress
-    )
+    of_patches = (torch.from_numpy(features), patches.point, patches.frame)
+    scores = landmark_scores(*of_patches, chosen, radius, model.kappa, model.tau, progress=progress)
     shown = within(patches.point[chosen], patches.point, radius)
     described = replace(
         observed(shown, patches, features, classes),

@@ -9,7 +9,7 @@ from numpy import ndarray
 from scipy.sparse import csr_matrix, hstack, identity
 
 from locus.features.dense import SceneFeatures
-from locus.landmarks.arrays import Landmarks, joined, put, take
+from locus.landmarks.arrays import Landmarks, joined, take
 from locus.landmarks.chance import chance
 from locus.landmarks.describe import by_frame, choose, observed, pooled
 from locus.landmarks.observations import ScenePatches, within
@@ -22,42 +22,23 @@ def grown(
     model: LoCUS,
     seen: SceneFeatures,
     found: ScenePatches,
-    *,
     most: int | None,
     progress: bool,
 ) -> Landmarks:
-    """A map's landmarks with the patches of a scene of one environment added to them, then the new ones.
+    """A map's landmarks with the patches of a scene of one environment added to them, then at `most` so many new ones.
 
-    Args:
-        landmarks: With a column of votes for each class that the patches may have.
-        environment: The number of the one that the scene is of.
-        model: Whose features they are.
-        seen: The scene.
-        found: Its patches, their labels as columns of the votes, -1 for none.
-        most: New landmarks at most, of each scale.
-        progress: Show bars.
+    Labels of the patches are columns of the landmarks' votes, -1 for none.
     """
-    classes = landmarks.votes.shape[1]
-    fresh = []
+    classes, fresh = landmarks.votes.shape[1], []
     for scale, radius in enumerate(model.radii):
         features = found.features(seen, scale)
         rows = np.flatnonzero((landmarks.scale == scale) & (landmarks.environment == environment))
         near = within(landmarks.position[rows], found.point, radius)
-        both = joined([take(landmarks, rows), observed(near, found, features, classes)])
-        itself = identity(len(rows), np.int32, "csr")
-        landmarks = put(landmarks, rows, pooled(both, np.arange(len(rows)), csr_matrix(hstack([itself, itself]))))
-        new = choose(
-            found,
-            features,
-            scale,
-            radius,
-            classes,
-            kappa=model.kappa,
-            tau=model.tau,
-            taken=landmarks.position[rows],
-            most=most,
-            progress=progress,
-        )
+        both = joined([landmarks, observed(near, found, features, classes)])
+        added = csr_matrix((np.ones(len(rows), np.int32), (rows, np.arange(len(rows)))), (len(landmarks), len(rows)))
+        into = csr_matrix(hstack([identity(len(landmarks), np.int32), added]))
+        landmarks = pooled(both, np.arange(len(landmarks)), into)
+        new = choose(model, scale, found, features, classes, landmarks.position[rows], most, progress)
         fresh.append(replace(new, environment=np.full(len(new), environment, np.int32)))
     return joined([landmarks, *fresh])
 

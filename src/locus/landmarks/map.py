@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Float32, Int32, Int64, UInt8
+from jaxtyping import Float, Float32, Int64, UInt8
 from numpy import ndarray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
@@ -121,8 +121,8 @@ class LandmarkMap:
         found = _with_columns(patches(seen, progress), seen.scene, classes)
         if not len(found.row):
             raise MapError(f"{seen.scene.name} has no patch with valid depth, so nothing can be put on a map")
-        known = replace(self.landmarks, votes=_widened(self.landmarks.votes, len(classes)))
-        landmarks = grown(known, number, model, seen, found, most=most, progress=progress)
+        votes = np.pad(self.landmarks.votes, ((0, 0), (0, len(classes) - len(self.classes))))
+        landmarks = grown(replace(self.landmarks, votes=votes), number, model, seen, found, most, progress)
         now, chance = looked_for(landmarks, number, self.radii, seen, found)
         before = csr_matrix(self.sightings, shape=(len(self.frames), len(self)), copy=True)
         before.resize(len(self.frames), len(landmarks))
@@ -244,8 +244,3 @@ def _with_columns(found: ScenePatches, scene: Scene, classes: Sequence[str]) -> 
     column = {label.id: classes.index(label.name) for label in scene.classes}
     ids, inverse = np.unique(found.label, return_inverse=True)
     return replace(found, label=np.array([column.get(int(each), -1) for each in ids], np.int32)[inverse])
-
-
-def _widened(votes: Int32[ndarray, "n before"], classes: int) -> Int32[ndarray, "n after"]:
-    """The same with columns for classes that no patch had so far."""
-    return np.pad(votes, ((0, 0), (0, classes - votes.shape[1])))

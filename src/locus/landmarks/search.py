@@ -1,4 +1,4 @@
-"""The landmarks whose embeddings are most like a feature: by comparing with all, or with faiss if they are many."""
+"""The landmarks most similar to a feature: by comparing with all, or with faiss if they are many."""
 
 import warnings
 from importlib.util import find_spec

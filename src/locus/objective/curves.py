@@ -1,6 +1,6 @@
 """Rank sums as curves over the score: deposit on a grid, convolve once with the sigmoid, read back.
 
-Both sums of eq. 5 depend on a pair only through its score t, so for all pairs together they are two curves,
+Both sums of eq. 3 and 5 depend on a pair only through its score t, so for all pairs together they are two curves,
 
     R+(t) = sum over positives k of sigma((s_k - t) / tau),      R-(t) = the same over negatives,
 

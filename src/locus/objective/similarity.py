@@ -1,4 +1,4 @@
-"""One tile's pairs: scored, placed on the grid, and told apart by distance. Nearly all the time goes here."""
+"""Similarity (eq. 1) of one tile's pairs, on the grid, and their sets by distance. Nearly all the time goes here."""
 
 import math
 from collections.abc import Iterator
@@ -51,7 +51,8 @@ class Pairs:
 
 
 def score(tile: Tile, features: Tensor, embeddings: Tensor, layout: Layout, grid: Grid) -> Iterator[Pairs]:
-    """The pairs at every radius; `embeddings` are in units of the grid's bins."""
+    """The pairs at every radius, each with its cosine (eq. 1), a product of unit vectors; it comes out in bins of the
+    grid, because `embeddings` are divided by their width."""
     squared = layout.squared_distances(tile) if max(tile.kinds) > NEGATIVE else features.new_zeros(0)
     first = torch.tensor(-grid.low / grid.width, dtype=features.dtype, device=features.device)
     for radius, kind in enumerate(tile.kinds):
