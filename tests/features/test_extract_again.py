@@ -107,20 +107,23 @@ def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(tmp_path, m
     folder.mkdir()
     for i in range(160):
         Image.fromarray(RNG.integers(0, 256, (112, 112, 3), dtype=np.uint8)).save(folder / f"{i:03d}.bmp")
-    finished = set()
+    finished, killed = set(), 0
     for _ in range(8):
+        if len(finished) == 160:
+            break
         process = server("start", folder, out, 0, 1)
         grown(out, out.stat().st_size if out.exists() else 0)
         time.sleep(RNG.uniform(0, 0.08))
         os.kill(process, signal.SIGKILL)
-        assert server("wait", process) == signal.SIGKILL
+        killed += server("wait", process) == signal.SIGKILL  # on a busy machine it may have finished before
         with open_features(out):
             pass
         now = stored(out)
         assert now >= finished
         check(out, folder, model, now - finished)
         finished = now
-    assert 8 <= len(finished) < 160
+    assert killed
+    assert len(finished) >= 8
     summary = locus.extract(folder, out, model, batch=2)
     assert (summary.written, summary.present) == (160 - len(finished), len(finished))
     locus.extract(folder, tmp_path / "quiet.h5", model, batch=2)
