@@ -12,7 +12,7 @@ from rich.markup import escape
 from locus.errors import LocusError
 from locus.evaluation import ablation, correspondence, localization, pose, retrieval_tables, reuse, segmentation_tables
 from locus.evaluation.correspondence import Correspondence
-from locus.evaluation.localization import Localization, TrueMap
+from locus.evaluation.localization import Localization
 from locus.evaluation.methods import Competitor, ModelMethod, Unavailable
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.report import Shown, results_json, write_report
@@ -24,6 +24,7 @@ from locus.evaluation.segmentation import Segmentation
 from locus.evaluation.segmentation_pictures import pictures as segmentation_pictures
 from locus.evaluation.specs import Means, mask_words, methods_of, pose_words
 from locus.evaluation.table import Style, Table, rendered
+from locus.evaluation.true_map import TrueMap
 from locus.files import atomic
 from locus.model import LoCUS
 from locus.scenes.collection import find_scenes
@@ -196,15 +197,17 @@ class EvaluateSegmentation:
 class EvaluateLocalization:
     """Where were the frames taken that a map was not made from?
 
-    The share placed to within 0.25 m and 2°, 0.5 m and 5°, 1 m and 10°, 5 m and 30°.
+    The share localized to within 5 cm and 5°, up to 5 m and 30°, with depth and by colour alone. With several scenes
+    also: frames of one in the maps of others, which should answer "not here", and in one map of all.
     """
 
     common: CommonOptions
     protocol: Annotated[Localization, tyro.conf.arg(name="")] = LOCALIZATION
 
     def run(self) -> int:
-        methods = self.common.compared({"truth": TrueMap})
-        return self.common.show(self.common.outcome(self.protocol, methods), localization)
+        methods, scenes = self.common.compared({"truth": TrueMap}), self.common.unseen()
+        outcome = run_together(self.protocol, methods, scenes, fresh=self.common.fresh, progress=True)
+        return self.common.show(outcome, localization)
 
 
 @dataclass(frozen=True)

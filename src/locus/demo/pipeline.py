@@ -11,7 +11,7 @@ import numpy as np
 from locus import backbones
 from locus.demo import houses, spot
 from locus.demo import report_page as page
-from locus.demo.finding import Finding, find, mapped_rows, open_map
+from locus.demo.finding import PROTOCOL, Finding, find, open_map
 from locus.demo.plan import TRAINED_SEED, UNSEEN_SEED, Folder, Plan
 from locus.demo.stages import Done, Stages, program
 from locus.errors import LocusError
@@ -20,11 +20,10 @@ from locus.evaluation.methods import ModelMethod
 from locus.evaluation.runner import Outcome, opened
 from locus.evaluation.runner import run as measure
 from locus.evaluation.specs import Means, reduced
-from locus.features.dense import SceneFeatures, scene_features
+from locus.features.dense import SceneFeatures
 from locus.files import atomic
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS, load, this_device
-from locus.scenes import load_scene
 from locus.training import train
 
 FITTED = 4  # houses that PCA is fitted to where nothing is trained
@@ -92,18 +91,21 @@ def run(out: Path, plan: Plan, pretrained: str | None = None) -> Results:
         reached = {method.label: page.cross_view(outcome, method.label) for method in methods}
         say("Average precision (1 is perfect): " + "; ".join(f"{name} {value:.3f}" for name, value in reached.items()))
     with stages("Map one of them from half its frames, and localize the other half") as say:
-        here, elsewhere = (scene_features(model, load_scene(path), cache) for path in (unseen[0], watched))
-        world, reused = open_map(folder.map, model, here)
-        findings = [find(label, world, here, elsewhere)]
-        base = untrained[1].model
-        bare = [scene_features(base, load_scene(path), cache) for path in (unseen[0], watched)]
-        bare_map = LandmarkMap.build(base, bare[0].take(mapped_rows(bare[0])))
-        findings.append(find(untrained[1].label, bare_map, *bare))
+        houses_asked = [opened(path, methods).place for path in (unseen[0], watched)]
+        (mapped, asked, _), (_, asked_elsewhere, _) = (PROTOCOL.rows(house) for house in houses_asked)
+        here, elsewhere = (methods[-1].seen(house) for house in houses_asked)
+        bare, bare_elsewhere = (untrained[1].seen(house) for house in houses_asked)
+        world, reused = open_map(folder.map, model, here.take(mapped))
+        bare_map = LandmarkMap.build(untrained[1].model, bare.take(mapped))
+        findings = [
+            find(label, world, here.take(asked), elsewhere.take(asked_elsewhere)),
+            find(untrained[1].label, bare_map, bare.take(asked), bare_elsewhere.take(asked_elsewhere)),
+        ]
         say(f"{len(world)} landmarks{' (were there)' if reused else ''}. {page.said(findings[0])}")
     with stages("Co-segment: one spot, shown in every other view") as say:
         chosen, scale = spot.choose(world, here), int(np.argmin(model.radii))
         sheet = spot.cosegment(chosen, here, scale)
-        colours = spot.colour_rows([here, bare[0]], spot.views_of(chosen, here, 5))
+        colours = spot.colour_rows([here, bare], spot.views_of(chosen, here, 5))
         say(f"A spot on a {chosen.what}: {sheet.showing} other views show it, of which {sheet.first} are ranked first.")
     with stages("Write the report") as say:
         results = Results(
