@@ -10,11 +10,23 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.errors import LocusError
-from locus.evaluation import ablation, correspondence, localization, pose, retrieval_tables, reuse, segmentation_tables
+from locus.evaluation import (
+    ablation,
+    correspondence,
+    landmark_recall,
+    localization,
+    pose,
+    regions,
+    retrieval_tables,
+    reuse,
+    segmentation_tables,
+)
 from locus.evaluation.correspondence import Correspondence
+from locus.evaluation.landmark_recall import LandmarkRecall
 from locus.evaluation.localization import Localization
 from locus.evaluation.methods import Competitor, ModelMethod, Unavailable
 from locus.evaluation.pose import RelativePoses, write_template
+from locus.evaluation.regions import Regions
 from locus.evaluation.report import Shown, results_json, write_report
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.retrieval_pictures import pictures as retrieval_pictures
@@ -115,6 +127,7 @@ def told(outcome: Outcome) -> int:
 
 RETRIEVAL, CORRESPONDENCE, POSE, SEGMENTATION = Retrieval(), Correspondence(), RelativePoses(), Segmentation()
 LOCALIZATION, REUSE = Localization(), Reuse()
+LANDMARKS, REGIONS = LandmarkRecall(), Regions()
 CommonOptions = Annotated[Common, tyro.conf.arg(name="")]
 
 
@@ -211,6 +224,31 @@ class EvaluateLocalization:
 
 
 @dataclass(frozen=True)
+class EvaluateLandmarks:
+    """Are landmarks found again in views that took no part in choosing them, more often than random spots?"""
+
+    common: CommonOptions
+    protocol: Annotated[LandmarkRecall, tyro.conf.arg(name="")] = LANDMARKS
+
+    def run(self) -> int:
+        methods = self.common.compared({"truth": TrueMap})
+        return self.common.show(self.common.outcome(self.protocol, methods), landmark_recall)
+
+
+@dataclass(frozen=True)
+class EvaluateRegions:
+    """Is a spot, or a marked thing, found in other views, and how well do the regions fit? Needs labelled scenes."""
+
+    common: CommonOptions
+    protocol: Annotated[Regions, tyro.conf.arg(name="")] = REGIONS
+
+    def run(self) -> int:
+        methods, scenes = self.common.compared(), self.common.unseen()
+        outcome = run_together(self.protocol, methods, scenes, fresh=self.common.fresh, progress=True)
+        return self.common.show(outcome, regions)
+
+
+@dataclass(frozen=True)
 class EvaluateReuse:
     """Does a landmark's embedding serve in other places too? Needs several scenes.
 
@@ -273,6 +311,8 @@ Task = (
     | Annotated[EvaluatePose, tyro.conf.subcommand("pose")]
     | Annotated[EvaluateSegmentation, tyro.conf.subcommand("segmentation")]
     | Annotated[EvaluateLocalization, tyro.conf.subcommand("localization")]
+    | Annotated[EvaluateLandmarks, tyro.conf.subcommand("landmarks")]
+    | Annotated[EvaluateRegions, tyro.conf.subcommand("regions")]
     | Annotated[EvaluateReuse, tyro.conf.subcommand("reuse")]
     | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]
 )
