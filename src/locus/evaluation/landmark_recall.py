@@ -133,7 +133,7 @@ def tables(outcome: Outcome) -> list[Table]:
         "Shown: of the views that show the spot, those in which that patch lies within the radius. Blind: it must also "
         f"be more similar than in {1 - WRONG:.0%} of the views that do not show the spot. Times: views in which "
         "each is found.",
-        f"In brackets: 95 % of {DRAWS:,} bootstrap draws of {len(outcome.scenes)} environments.",
+        f"In brackets: 95 % of {DRAWS:,} bootstrap draws of environments.",
     ]
     return [Table("Landmarks that are found again", columns, rows, told)]
 

@@ -230,9 +230,9 @@ def _spot_table(outcome: Outcome, rows: Sequence[Row]) -> Table:
     columns = [Column(f"{threshold:g}") for threshold in PRINTED]
     columns += [Column("best", better="neither"), Column("AP of the views")]
     notes = [
-        f"Pixels on things: {len(measured['spots'])}. Scenes: {measured['scenes']}. Intersection over union, in all other "
-        f"views together, with the pixels within {outcome.benchmark.radius:g} m of the spot, and with the whole object, by "
-        f"the least similarity (by default {cosegmentation.THRESHOLD:g}).",
+        f"Pixels on things: {len(measured['spots'])}. Scenes: {measured['scenes']}. Intersection over union, in all "
+        f"other views together, with the pixels within {outcome.benchmark.radius:g} m of the spot, and with the whole "
+        f"object; by the least similarity, by default {cosegmentation.THRESHOLD:g}.",
         f"The last column ranks the views: those that show the spot should come first. {BRACKETS.format('pixels')}",
     ]
     return Table("Regions: one spot in every view", columns, rows, notes)
