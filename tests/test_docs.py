@@ -98,7 +98,7 @@ def test_every_benchmark_named_is_there_and_has_the_options_given(page):
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     for file, arguments in re.findall(r"python (benchmarks/\w+\.py)([^`#|\n]*)", text):
         assert (ROOT / file).is_file(), f"{name_of(page)} names {file}"
-        source = (ROOT / file).read_text() + (ROOT / "benchmarks" / "compared.py").read_text()
+        source = (ROOT / file).read_text()
         if "settings: Annotated[Settings" in source:  # all of `locus train` are its options, too
             source += inspect.getsource(Settings)
         for option in re.findall(r"--([a-z0-9-]+)", arguments):

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from locus.landmarks.arrays import Landmarks, joined, take
 from locus.landmarks.chance import chance
 from locus.landmarks.describe import by_frame, observed, pooled
-from locus.landmarks.observations import ScenePatches, patches, within
+from locus.landmarks.observations import ObservedPatches, patches, within
 from tests.landmarks import places
 from tests.scenes import room
 
@@ -21,7 +21,7 @@ CLASSES = 3
 
 def some_patches(seed, count, first_frame=0):
     random = np.random.default_rng(seed)
-    made = ScenePatches(
+    made = ObservedPatches(
         row=np.arange(count),
         frame=first_frame + np.sort(random.integers(0, 4, count)),
         point=random.uniform(-1, 1, (count, 3)).astype(np.float32),
@@ -74,8 +74,8 @@ def test_a_scene_without_classes_has_no_votes():
 def test_pooled_is_observed_of_both(seed, first, second):
     a, features_a = some_patches(seed, first)
     b, features_b = some_patches(seed + 1, second, first_frame=4)
-    names = [part.name for part in fields(ScenePatches) if part.name != "frames"]
-    both = ScenePatches(**{name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in names}, frames=8)
+    names = [part.name for part in fields(ObservedPatches) if part.name != "frames"]
+    both = ObservedPatches(**{name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in names}, frames=8)
     features = np.concatenate([features_a, features_b])
     spots = np.random.default_rng(seed).uniform(-1, 1, (6, 3))
     apart = [observed(within(spots, of.point, 0.8), of, f, CLASSES) for of, f in ((a, features_a), (b, features_b))]

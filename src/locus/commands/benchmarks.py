@@ -14,10 +14,12 @@ from locus.commands.options import Reading
 from locus.errors import LocusError
 from locus.evaluation import ablation
 from locus.evaluation.correspondence import Correspondence
+from locus.evaluation.landmark_recall import LandmarkRecall
 from locus.evaluation.localization import Localization
 from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
+from locus.evaluation.regions import Regions
 from locus.evaluation.report import Shown, results_json, write_report
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.reuse import Reuse
@@ -190,6 +192,8 @@ Task = (
     | Annotated[EvaluatePose, _named(RelativePoses)]
     | Annotated[Evaluate[Segmentation], _named(Segmentation)]
     | Annotated[Evaluate[Localization], _named(Localization)]
+    | Annotated[Evaluate[LandmarkRecall], _named(LandmarkRecall)]
+    | Annotated[Evaluate[Regions], _named(Regions)]
     | Annotated[Evaluate[Reuse], _named(Reuse)]
     | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]
 )

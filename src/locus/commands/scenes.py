@@ -10,8 +10,8 @@ from rich.table import Table
 
 from locus.commands.options import Reading, ScenePath, Switch, say
 from locus.errors import LocusError
-from locus.houses.settings import HouseSettings
-from locus.render.settings import MeshSettings
+from locus.houses.house_settings import HouseSettings
+from locus.render.camera_settings import MeshSettings
 from locus.scenes.load import AS_STATED
 
 ImageSize = Annotated[tuple[int, int], tyro.conf.arg(help="Width and height of the images.")]

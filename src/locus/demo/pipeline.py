@@ -12,15 +12,16 @@ from locus import backbones
 from locus.demo import report_page as page
 from locus.demo import spot
 from locus.demo.demo_houses import DemoHouses, make_houses
-from locus.demo.finding import Finding, find, mapped_rows, open_map
+from locus.demo.finding import PROTOCOL, Finding, find, open_map
 from locus.demo.plan import DemoFolder, DemoPlan
 from locus.demo.stage_log import FinishedStage, StageLog, program
 from locus.errors import LocusError
 from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Outcome
 from locus.evaluation.runner import run as measure
+from locus.evaluation.scene_patches import first_size, read_patches
 from locus.evaluation.specs import MethodOptions, reduced
-from locus.features.dense import SceneFeatures, scene_features
+from locus.features.dense import SceneFeatures
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS, load, this_device
 from locus.pages.pictures import Picture
@@ -91,18 +92,22 @@ def run(out: Path, plan: DemoPlan, pretrained: str | None = None) -> Results:
         reached = {method.label: page.cross_view(outcome, method.label) for method in methods}
         say("Average precision (1 is perfect): " + "; ".join(f"{name} {value:.3f}" for name, value in reached.items()))
     with stages("Map an unseen house from half its frames, and localize the other half") as say:
-        pair = (houses.unseen[0], houses.validation)
-        here, elsewhere = (scene_features(model, load_scene(path), cache) for path in pair)
-        world, reused = open_map(folder.map, model, here)
-        base = untrained[1].model
-        bare = [scene_features(base, load_scene(path), cache) for path in pair]
-        bare_map = LandmarkMap.build(base, bare[0].take(mapped_rows(bare[0])))
-        findings = [find(label, world, here, elsewhere), find(untrained[1].label, bare_map, *bare)]
+        pair = [load_scene(path) for path in (houses.unseen[0], houses.validation)]
+        patches = [read_patches(scene, model.grid(*first_size(scene))) for scene in pair]
+        (mapped, asked, _), (_, asked_elsewhere, _) = map(PROTOCOL.rows, patches)
+        here, elsewhere = map(methods[-1].seen, patches)
+        bare, bare_elsewhere = map(untrained[1].seen, patches)
+        world, reused = open_map(folder.map, model, here.take(mapped))
+        bare_map = LandmarkMap.build(untrained[1].model, bare.take(mapped))
+        findings = [
+            find(label, world, here.take(asked), elsewhere.take(asked_elsewhere)),
+            find(untrained[1].label, bare_map, bare.take(asked), bare_elsewhere.take(asked_elsewhere)),
+        ]
         say(f"{len(world)} landmarks{' (were there)' if reused else ''}. {page.said(findings[0])}")
     with stages("Co-segment: one spot, in every other view") as say:
         chosen = spot.choose(world, here)
         spot_views = spot.cosegment(chosen, here, int(np.argmin(model.radii)))
-        colours = spot.colour_sheet([here, bare[0]], spot.views_of(chosen, here, 5))
+        colours = spot.colour_sheet([here, bare], spot.views_of(chosen, here, 5))
         showing, first = spot_views.showing, spot_views.first
         say(f"A spot on a {chosen.what}: {showing} other views show it, and {first} of the first {showing} views do.")
     with stages("Write the report") as say:

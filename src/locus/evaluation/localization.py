@@ -1,16 +1,17 @@
-"""Localization: a map from half of a place's frames, and where the others were taken."""
+"""Localization: a map from half of an environment's frames, and where the others were taken.
 
-import zlib
+Every query is asked about with its depth and by colour alone: in the map of its environment; in the maps of other
+environments, which should answer "not here"; and in one map of all environments.
+"""
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Bool, Float, Float32
 from numpy import ndarray
-from torch import Tensor
+from scipy.spatial import KDTree
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
@@ -18,135 +19,252 @@ from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import median
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least
-from locus.evaluation.table import Cell, Column, Table
+from locus.evaluation.table import Cell, Column, Row, Table
+from locus.evaluation.true_map import TrueMap
 from locus.features.dense import SceneFeatures
 from locus.geometry import pose_error
-from locus.landmarks import LandmarkMap
-from locus.model import LoCUS
-from locus.tasks.localize import localize_features
+from locus.landmarks import LandmarkMap, merge
+from locus.tasks.frame_ranking import rank_frames
+from locus.tasks.localize import LEAST_RGB, LEAST_RGBD, Location, localize_features
 
-LIMITS = ((0.25, 2.0), (0.5, 5.0), (1.0, 10.0), (5.0, 30.0))
+LIMITS = ((0.05, 5.0), (0.25, 2.0), (0.5, 5.0), (0.5, 10.0), (1.0, 10.0), (5.0, 30.0))
 """Metres and degrees that an answer may be off."""
-WAVES = 2.0  # radians a metre
+RIGHT = (0.5, 10.0)  # an answer that is called right where there is one column for it
+LEAST = {"with depth": LEAST_RGBD, "by colour alone": LEAST_RGB}
+"""How a query is asked about, and the least confidence of an answer."""
+CONFIDENCES = (0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2)
+SEEN = 0.05  # of a query's patches, that one of the map's frames must see
+NEAR = (2.0, 60.0)  # metres and degrees: a frame of the map that shows much of what the query shows
 
-
-class TrueMap(ModelMethod):
-    """The ceiling that landmarks and solver set: features that tell points of the world apart, and nothing else."""
-
-    bound = True
-    fingerprint: ClassVar[str] = "true map 1"
-
-    def __init__(self) -> None:
-        # A map is a model's: this one lends its dimension and radius, and sees nothing.
-        super().__init__("ground truth", LoCUS("classic", head="identity"))
-
-    def grid(self, width: int, height: int) -> tuple[int, int] | None:
-        return None
-
-    def seen(self, patches: ScenePatches) -> SceneFeatures:
-        features = true_features(patches.points, self.model.dimension)
-        return SceneFeatures(patches.scene, patches.indices, features[None], patches.points)
-
-
-def true_features(
-    points: Float32[ndarray, "frames rows columns 3"], dimension: int
-) -> Float[Tensor, "frames rows columns c"]:
-    """Random waves of a patch's point, about half a metre fine, at unit length; zero for a patch without one."""
-    waves = np.random.default_rng(0).normal(scale=WAVES, size=(3, dimension // 2))
-    phase = torch.from_numpy(np.nan_to_num(points) @ waves).float()
-    features = F.normalize(torch.cat([phase.sin(), phase.cos()], dim=-1), dim=-1)
-    features[torch.from_numpy(~np.isfinite(points).all(axis=-1))] = 0
-    return features
+Query = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Localization(Benchmark):
     """Where were the frames taken that a map was not made from?
 
-    The share placed to within 0.25 m and 2°, 0.5 m and 5°, 1 m and 10°, 5 m and 30°.
+    The share localized to within 5 cm and 5°, up to 5 m and 30°, with depth and by colour alone. With several scenes
+    also: frames of one in the maps of others, which should answer "not here", and in one map of all.
     """
 
-    depth: bool = True
-    """Whether the frame to be placed brings its depth; else its pixels alone are posed against the map."""
+    split: Literal["halves", "interleaved", "random"] = "random"
+    """The frames that make the map: the first half in time (`halves`), every other one, or half of them at random."""
     queries: int = 50
-    """Frames of each place that are placed, of the half that the map was not made from, as far as there are any."""
+    """Frames of each environment that are localized, at most; each sees a part of what the map's frames see."""
+    elsewhere: int = 2
+    """Maps of the next environments that each query is asked of too; they should answer "not here"."""
     seed: int = 0
-    """Of the halves, and of the random samples of the solver."""
+    """Of the frames that are drawn, and of the random samples of the solver."""
 
     name = "localization"
+    together = True
 
     def __post_init__(self) -> None:
         at_least(1, queries=self.queries)
+        at_least(0, elsewhere=self.elsewhere)
 
-    def measure(self, method: Competitor, place: ScenePatches) -> dict[str, Any]:
-        """How far every answer of one place is off; None where there is none."""
+    def check(self, patches: ScenePatches) -> None:
+        """Refuse a scene without queries."""
+        if not self.rows(patches)[1]:
+            raise EvaluationError(
+                f"{patches.scene.name}: no frame sees {SEEN:.0%} of what a mapped one sees; try another --split"
+            )
+
+    def rows(self, patches: ScenePatches) -> tuple[list[int], list[int], int]:
+        """Frames for the map; frames to localize; and how many were left out because they see too little of the map.
+
+        At least 5 % of the patches of each frame to localize are seen by a frame of the map.
+        """
+        random = patches.random(self.seed)
+        count = len(patches)
+        chosen = np.arange(count) < count // 2
+        if self.split == "interleaved":
+            chosen = np.arange(count) % 2 == 0
+        elif self.split == "random":
+            chosen = np.isin(np.arange(count), random.permutation(count)[: count // 2])
+        mapped, others = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        shown = others[patches.overlap[np.ix_(others, mapped)].max(axis=1) >= SEEN]
+        asked = np.sort(random.choice(shown, min(self.queries, len(shown)), replace=False))
+        return mapped.tolist(), asked.tolist(), len(others) - len(shown)
+
+    def measure(self, method: Competitor, scenes: Sequence[ScenePatches]) -> dict[str, Any]:
+        """Every query of every environment."""
         if not isinstance(method, ModelMethod):
             raise EvaluationError(f"{method.label} is no model, and maps are made with models")
-        mapped, asked = self.halves(place)
-        seen = method.seen(place)
-        indices = [seen.indices[row] for row in mapped]
-        half = SceneFeatures(seen.scene, indices, seen.features[:, mapped], seen.points[mapped])
-        world = LandmarkMap.build(method.model, half)
-        answers = []
-        for row in asked:
-            frame = place.frame(int(row))
-            depth = frame.depth if self.depth else None
-            found = localize_features(world, seen.features[:, row], frame.camera, depth, seed=self.seed)
-            error = None
-            if found.world_from_camera is not None:
-                error = pose_error(found.world_from_camera, frame.world_from_camera)
-            answers.append({"frame": frame.name, "error": error, "here": found.here})
-        return {"queries": answers, "landmarks": len(world)}
+        maps, asked, left_out = [], [], 0
+        for patches in scenes:
+            mapped, rows, unseen = self.rows(patches)
+            seen = method.seen(patches)
+            maps.append(LandmarkMap.build(method.model, seen.take(mapped)))
+            asked.append(seen.take(rows))
+            left_out += unseen
+        everything = merge(maps) if len(maps) > 1 else None
+        queries = []
+        for number, seen in enumerate(asked):
+            others = [maps[(number + step) % len(maps)] for step in range(1, min(self.elsewhere + 1, len(maps)))]
+            queries += [self._query(maps[number], others, everything, seen, row) for row in range(len(seen))]
+        return {"queries": queries, "left out": left_out, "environments": len(scenes)}
 
-    def halves(self, place: ScenePatches) -> tuple[Int[ndarray, " k"], Int[ndarray, " q"]]:
-        """Frames (rows) for the map, and frames to place, each of which sees a part of what the map's frames see."""
-        rng = np.random.default_rng([self.seed, zlib.crc32(place.scene.name.encode())])
-        order = rng.permutation(len(place))
-        mapped, others = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
-        return mapped, np.sort(rng.choice(others, min(self.queries, len(others)), replace=False))
+    def _query(
+        self,
+        own: LandmarkMap,
+        others: Sequence[LandmarkMap],
+        everything: LandmarkMap | None,
+        seen: SceneFeatures,
+        row: int,
+    ) -> Query:
+        frame, ranked = seen.frame(row), rank_frames(own, seen.features[:, row], 1)
+        first = own.frames.world_from_camera[ranked.frame[0]]
+        query: Query = {
+            "scene": seen.scene.name,
+            "frame": frame.name,
+            "covered": covered(own, seen.points[row]),
+            "stuck": ranked.stuck,
+            "first hit": bool(within(np.array([pose_error(first, frame.world_from_camera)]), NEAR)[0]),
+        }
+        for kind in LEAST:
+            location = ask(own, seen, row, kind, self.seed)
+            query[kind] = _said(location, frame.world_from_camera)
+            query[kind]["elsewhere"] = [ask(other, seen, row, kind, self.seed).confidence for other in others]
+            if everything is not None:
+                location = ask(everything, seen, row, kind, self.seed)
+                named = location.environment == seen.scene.name
+                query[kind]["together"] = _said(location, frame.world_from_camera) | {"named": named}
+        return query
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
         return {"truth": TrueMap}
 
     def tables(self, outcome: Outcome) -> list[Table]:
-        return tables(outcome)
+        """Recall, with depth and without; what limits it; and with several environments, what their maps say."""
+        measured = outcome.parts[0].measured  # the same frames for every method
+        queries, environments, left_out = len(measured["queries"]), measured["environments"], measured["left out"]
+        notes = [
+            f"Queries: {queries}. Environments: {environments}, each mapped from one half of its frames "
+            f"({self.split}). Frames left out because no frame of the map sees {SEEN:.0%} of their patches: "
+            f"{left_out}.",
+            f"In brackets: 95 % of {DRAWS:,} bootstrap draws of frames.",
+        ]
+        made = [*(_recall(outcome, kind, notes) for kind in LEAST), _limits(outcome)]
+        if environments > 1:
+            made += [_other_maps(outcome, notes[1:]), *(_confidences(outcome, kind) for kind in LEAST)]
+        return made
 
     def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
-        return figures(outcome)
+        """The share of frames localized to within so many metres."""
+        limits = np.linspace(0, 2, 81)
+
+        def shares(method: Competitor, kind: str) -> Float[ndarray, " limits"]:
+            answers = [query[kind] for query in outcome.measured(method.label, "queries")]
+            return (errors(answers, LEAST[kind])[:, :1] <= limits).mean(axis=0)
+
+        panels = {kind: outcome.lines(limits, lambda method, kind=kind: shares(method, kind)) for kind in LEAST}
+        drawn = line_figure(panels, "metres", "share", (0, 2), (0, 1))
+        return [("Frames localized to within so many metres", drawn)]
 
 
-def errors(outcome: Outcome, label: str) -> Float[ndarray, "queries 2"]:
-    """Metres and degrees, infinite where there is no answer."""
-    queries = [query for part in outcome.of(label) for query in part.measured["queries"]]
-    return np.array([query["error"] or [np.inf] * 2 for query in queries]).reshape(-1, 2)
+def ask(world: LandmarkMap, seen: SceneFeatures, row: int, kind: str, seed: int = 0) -> Location:
+    """Where a frame was taken, however unsure; an answer is what reaches the least confidence of its kind."""
+    frame = seen.frame(row)
+    depth = frame.depth if kind == "with depth" else None
+    return localize_features(world, seen.features[:, row], frame.camera, depth, min_confidence=0.0, seed=seed)
 
 
-def tables(outcome: Outcome) -> list[Table]:
-    """Recall at the four limits."""
+def _said(location: Location, truth: Float[ndarray, "4 4"]) -> dict[str, Any]:
+    found = location.world_from_camera
+    return {"error": None if found is None else pose_error(found, truth), "confidence": location.confidence}
+
+
+def covered(world: LandmarkMap, points: Float32[ndarray, "rows columns 3"]) -> float:
+    """The share of a frame's patches that lie within the radius of a landmark: what else it shows cannot be found."""
+    finest = int(np.argmin(world.radii))
+    known = points[np.isfinite(points).all(axis=-1)]
+    if not len(known):
+        return 0.0
+    tree = KDTree(world.landmarks.position[world.landmarks.scale == finest])
+    return float(np.mean(tree.query(known)[0] <= world.radii[finest]))
+
+
+def within(errors: Float[ndarray, "n 2"], limits: tuple[float, float]) -> Bool[ndarray, " n"]:
+    """Which are off by no more than so many metres and degrees."""
+    return np.all(errors <= limits, axis=1)
+
+
+def errors(answers: Sequence[dict[str, Any]], least: float) -> Float[ndarray, "n 2"]:
+    """Metres and degrees, infinite where the confidence is too low for an answer."""
+    nothing = (np.inf, np.inf)
+    found = [each["error"] if each["error"] and each["confidence"] >= least else nothing for each in answers]
+    return np.array(found, np.float64).reshape(-1, 2)
+
+
+def _rows(outcome: Outcome, cells: Callable[[list[Query]], list[Cell]]) -> list[Row]:
+    """Of all of a method's queries; empty where it has none."""
+    return outcome.rows(lambda method: cells(found) if (found := outcome.measured(method.label, "queries")) else [])
+
+
+def _recall(outcome: Outcome, kind: str, notes: Sequence[str]) -> Table:
     columns = [Column(f"{metres:g} m, {degrees:g}°") for metres, degrees in LIMITS]
     columns += [Column("median, m", 2, "lower"), Column("median, °", 1, "lower"), Column("no answer", 2, "neither")]
 
-    def row(method: Competitor) -> list[Cell]:
-        found = errors(outcome, method.label)
-        cells: list[Cell] = []
-        if len(found):
-            cells += [estimate((found <= limits).all(axis=1).astype(float)) for limits in LIMITS]
-            cells += [estimate(found[:, 0], median), estimate(found[:, 1], median)]
-            cells += [float(np.isinf(found[:, 0]).mean())]
-        return cells
+    def cells(queries: list[Query]) -> list[Cell]:
+        off = errors([query[kind] for query in queries], LEAST[kind])
+        recall = [_share(within(off, limits)) for limits in LIMITS]
+        return [*recall, *(estimate(off[:, k], median) for k in (0, 1)), float(np.isinf(off[:, 0]).mean())]
 
-    count = max(len(errors(outcome, method.label)) for method in outcome.methods)
-    how = "with depth" if outcome.benchmark.depth else "from pixels alone"
-    notes = [
-        f"{count} frames of {len(outcome.scenes)} places, {how}, in maps of the other half of each place's frames. The "
-        "share that is placed to within so many metres and degrees; no answer is wrong.",
-        f"In brackets: 95 % of {DRAWS:,} bootstrap draws of frames.",
-    ]
-    return [Table("Localization", columns, outcome.rows(row), notes)]
+    told = "The share that is localized to within so many metres and degrees; no answer is wrong."
+    return Table(f"Localization, {kind}", columns, _rows(outcome, cells), [told, *notes])
 
 
-def figures(outcome: Outcome) -> list[tuple[str, str]]:
-    """The share of frames placed to within so many metres."""
-    limits = np.linspace(0, 2, 81)
-    lines = outcome.lines(limits, lambda method: (errors(outcome, method.label)[:, :1] <= limits).mean(axis=0))
-    return [("Frames placed to within so many metres", line_figure({"": lines}, "metres", "share", (0, 2), (0, 1)))]
+def _limits(outcome: Outcome) -> Table:
+    names = ("covered", "stuck", "first hit")
+    columns = [Column("covered", 2, "neither"), Column("stuck", 2, "neither"), Column("first hit", 2)]
+    note = (
+        "Covered: patches of a query within the radius of a landmark; what else it shows cannot be found. Stuck: "
+        "matches that sit where their landmark was in the map's images. First hit: the frame of the map that is ranked "
+        f"first was taken within {NEAR[0]:g} m and {NEAR[1]:g}°."
+    )
+    rows = _rows(outcome, lambda queries: [float(np.mean([query[name] for query in queries])) for name in names])
+    return Table("Localization: what limits it", columns, rows, [note])
+
+
+def _other_maps(outcome: Outcome, notes: Sequence[str]) -> Table:
+    columns = [Column(f"{what}, {kind}") for kind in LEAST for what in ("not here", "named", "right")]
+
+    def cells(queries: list[Query]) -> list[Cell]:
+        found: list[Cell] = []
+        for kind, least in LEAST.items():
+            together = [query[kind]["together"] for query in queries]
+            named = np.array([each["named"] and each["confidence"] >= least for each in together])
+            right = named & within(errors(together, least), RIGHT)
+            found += [_share(_elsewhere(queries, kind) < least), _share(named), _share(right)]
+        return found
+
+    told = (
+        "Not here: the share of queries that the map of another environment rightly gives no answer to. Named: in one "
+        "map of all environments, the share whose environment is found; right: and the pose to within "
+        f"{RIGHT[0]:g} m and {RIGHT[1]:g}°."
+    )
+    return Table("Localization: several environments", columns, _rows(outcome, cells), [told, *notes])
+
+
+def _confidences(outcome: Outcome, kind: str) -> Table:
+    def cells(queries: list[Query]) -> list[Cell]:
+        answers, elsewhere = [query[kind] for query in queries], _elsewhere(queries, kind)
+        right = [within(errors(answers, least), RIGHT).mean() for least in CONFIDENCES]
+        return [f"{a:.3f}, {(elsewhere < b).mean():.3f}" for a, b in zip(right, CONFIDENCES, strict=True)]
+
+    note = (
+        f"The share of queries localized to within {RIGHT[0]:g} m and {RIGHT[1]:g}°, and of queries elsewhere answered "
+        f'"not here", if an answer must have this confidence; by default {LEAST[kind]:.2f}.'
+    )
+    columns = [Column(f"{least:.2f}") for least in CONFIDENCES]
+    return Table(f"Localization: the least confidence, {kind}", columns, _rows(outcome, cells), [note])
+
+
+def _elsewhere(queries: Sequence[Query], kind: str) -> Float[ndarray, " n"]:
+    """Confidences in maps of other environments."""
+    return np.array([query[kind]["elsewhere"] for query in queries], np.float64).ravel()
+
+
+def _share(values: Bool[ndarray, " n"]) -> Cell:
+    return estimate(values.astype(np.float64))

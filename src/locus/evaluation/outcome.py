@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,6 +97,19 @@ class Outcome:
                 label = self.label(method)
                 whole = "bound" if method.bound else "measured"
                 made.append(Row(label, given, whole if label == method.label else "partial"))
+        return made
+
+    def rows_of_kinds(
+        self, kinds: Sequence[str], cells: Callable[[Competitor, str], Sequence[Cell] | None]
+    ) -> list[Row]:
+        """Several for every method, one of each kind."""
+        by_kind = [self.rows(lambda method, kind=kind: cells(method, kind)) for kind in kinds]
+        made = []
+        for same in zip(*by_kind, strict=True):
+            if same[0].kind == "unavailable":
+                made.append(same[0])
+            else:
+                made += [replace(row, label=f"{row.label}, {kind}") for row, kind in zip(same, kinds, strict=True)]
         return made
 
     def lines(self, x: Float[ndarray, " n"], y: Callable[[Competitor], Float[ndarray, " n"] | None]) -> list[Line]:

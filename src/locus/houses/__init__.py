@@ -7,7 +7,7 @@ from locus.lazy import attach
 if TYPE_CHECKING:
     from locus.houses.classes import CLASSES
     from locus.houses.generation import generate, write_houses
-    from locus.houses.settings import HouseSettings
+    from locus.houses.house_settings import HouseSettings
 
 __all__ = ["CLASSES", "HouseSettings", "generate", "write_houses"]
 

@@ -12,9 +12,9 @@ from locus.errors import LocusError
 from locus.files import atomic
 from locus.houses.classes import CLASSES
 from locus.houses.house import House, build, stream
+from locus.houses.house_settings import HouseSettings
 from locus.houses.items import Item
 from locus.houses.outside import load_models, load_textures
-from locus.houses.settings import HouseSettings
 from locus.progress import track
 from locus.render.materials import Material
 from locus.render.shoot import Shoot, plan_shoot

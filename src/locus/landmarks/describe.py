@@ -10,7 +10,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 from scipy.spatial import KDTree
 
 from locus.landmarks.arrays import MEANS, Landmarks, take
-from locus.landmarks.observations import ScenePatches, within
+from locus.landmarks.observations import ObservedPatches, within
 from locus.landmarks.selection import candidates, landmark_scores, spread
 from locus.model import LoCUS
 
@@ -21,7 +21,7 @@ VIEWS = 2  # a landmark that one frame alone shows has not been found again by a
 def choose(
     model: LoCUS,
     scale: int,
-    patches: ScenePatches,
+    patches: ObservedPatches,
     features: Float[ndarray, "n c"],
     classes: int,
     taken: Float[ndarray, "k 3"],
@@ -54,7 +54,7 @@ def choose(
     return take(best, np.flatnonzero(best.views >= VIEWS))
 
 
-def observed(shown: csr_matrix, patches: ScenePatches, features: Float[ndarray, "n c"], classes: int) -> Landmarks:
+def observed(shown: csr_matrix, patches: ObservedPatches, features: Float[ndarray, "n c"], classes: int) -> Landmarks:
     """What patches say about spots: `shown` has a row for each spot and a 1 for each of its patches.
 
     Spots without a patch get zeros. Environment, scale, radius and score are left 0.
@@ -80,7 +80,7 @@ def observed(shown: csr_matrix, patches: ScenePatches, features: Float[ndarray, 
     )
 
 
-def by_frame(shown: csr_matrix, patches: ScenePatches) -> csr_matrix:
+def by_frame(shown: csr_matrix, patches: ObservedPatches) -> csr_matrix:
     """How many patches of each frame show each spot: (spots, frames)."""
     count = len(patches.frame)
     of_frame = csr_matrix((np.ones(count, np.int32), (np.arange(count), patches.frame)), (count, patches.frames))

@@ -12,7 +12,7 @@ from locus.features.dense import SceneFeatures
 from locus.landmarks.arrays import Landmarks, joined, take
 from locus.landmarks.chance import chance
 from locus.landmarks.describe import by_frame, choose, observed, pooled
-from locus.landmarks.observations import ScenePatches, within
+from locus.landmarks.observations import ObservedPatches, within
 from locus.model import LoCUS
 
 
@@ -21,7 +21,7 @@ def grown(
     environment: int,
     model: LoCUS,
     seen: SceneFeatures,
-    found: ScenePatches,
+    found: ObservedPatches,
     most: int | None,
     progress: bool,
 ) -> Landmarks:
@@ -44,7 +44,7 @@ def grown(
 
 
 def looked_for(
-    landmarks: Landmarks, environment: int, radii: Sequence[float], seen: SceneFeatures, found: ScenePatches
+    landmarks: Landmarks, environment: int, radii: Sequence[float], seen: SceneFeatures, found: ObservedPatches
 ) -> tuple[csr_matrix, Float32[ndarray, "frames scales"]]:
     """Which landmarks the frames of a scene of one environment show, (frames, landmarks), and their chance level."""
     sightings, levels = csr_matrix((len(landmarks), len(seen)), dtype=np.int32), []

@@ -18,7 +18,7 @@ from locus.landmarks.arrays import Frames, Landmarks, joined, take
 from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.describe import VIEWS, views
 from locus.landmarks.growing import grown, looked_for
-from locus.landmarks.observations import ScenePatches, patches
+from locus.landmarks.observations import ObservedPatches, patches
 from locus.landmarks.search import Index
 from locus.model import LoCUS
 from locus.scenes import Scene
@@ -239,7 +239,7 @@ def _features(model: LoCUS, scene: Scene | SceneFeatures, cache: Path | None, pr
     return scene if isinstance(scene, SceneFeatures) else scene_features(model, scene, cache, progress=progress)
 
 
-def _with_columns(found: ScenePatches, scene: Scene, classes: Sequence[str]) -> ScenePatches:
+def _with_columns(found: ObservedPatches, scene: Scene, classes: Sequence[str]) -> ObservedPatches:
     """Labels as indices of the map's classes, -1 where there is none, instead of the scene's ids."""
     column = {label.id: classes.index(label.name) for label in scene.classes}
     ids, inverse = np.unique(found.label, return_inverse=True)

@@ -15,7 +15,7 @@ from locus.scenes.patches import patch_centres
 
 
 @dataclass(frozen=True, eq=False)
-class ScenePatches:
+class ObservedPatches:
     """The patches of a scene that have a point of the world, one row each."""
 
     row: Int[ndarray, " n"]
@@ -36,7 +36,7 @@ class ScenePatches:
         return seen.features[scale].flatten(0, 2).numpy()[self.row]
 
 
-def patches(seen: SceneFeatures, progress: bool = False) -> ScenePatches:
+def patches(seen: SceneFeatures, progress: bool = False) -> ObservedPatches:
     """The patches of a scene, with the colours and labels of its frames."""
     rows, columns = seen.grid
     known = np.isfinite(seen.points).all(axis=-1)
@@ -53,7 +53,7 @@ def patches(seen: SceneFeatures, progress: bool = False) -> ScenePatches:
             label[index] = semantic[np.ix_(y, x)]
         towards[index] = frame.world_from_camera[:3, 3] - seen.points[index]
     towards = towards[known]
-    return ScenePatches(
+    return ObservedPatches(
         row=np.flatnonzero(known),
         frame=np.nonzero(known)[0],
         point=seen.points[known],

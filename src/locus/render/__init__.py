@@ -6,7 +6,7 @@ from locus.lazy import attach
 
 if TYPE_CHECKING:
     from locus.render.any_mesh import render_mesh
-    from locus.render.settings import MeshSettings
+    from locus.render.camera_settings import MeshSettings
 
 __all__ = ["MeshSettings", "render_mesh"]
 

@@ -9,11 +9,11 @@ from scipy.cluster.vq import kmeans2
 
 from locus.errors import LocusError
 from locus.render.baking import Baked
+from locus.render.camera_settings import MeshSettings
 from locus.render.cameras import Ground
 from locus.render.lights import Lights, Outside
 from locus.render.lit_mesh import LitMesh
 from locus.render.mesh_file import WHITE, load_parts
-from locus.render.settings import MeshSettings
 from locus.render.shoot import plan_shoot
 from locus.render.surfaces import Mesh, Thing, join
 from locus.scenes.rays import Tracer, mesh_library

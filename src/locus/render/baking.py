@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from scipy.sparse import csr_matrix, diags
 
-from locus.render.arrays import Numbers, Scalars, Vectors
 from locus.render.lights import Lights, Window, basis, disc
+from locus.render.ray_arrays import Numbers, Scalars, Vectors
 from locus.render.surfaces import Mesh
 from locus.scenes.rays import Tracer
 

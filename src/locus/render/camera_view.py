@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Int32
 
 from locus.geometry import Camera
-from locus.render.arrays import Numbers, Scalars, Vectors
 from locus.render.baking import LIFT
 from locus.render.lights import basis
 from locus.render.lit_mesh import LitMesh, Samples
+from locus.render.ray_arrays import Numbers, Scalars, Vectors
 
 # Offsets from a pixel's centre at which an edge pixel is sampled again: an even spread with the centre itself.
 EDGE_OFFSETS = ((-0.36, -0.2), (0.36, -0.2), (0.0, 0.42))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float, Float32
 
-from locus.render.arrays import Vectors
+from locus.render.ray_arrays import Vectors
 
 
 @dataclass(frozen=True)

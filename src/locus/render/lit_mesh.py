@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32
 
-from locus.render.arrays import Numbers, Scalars, Vectors
 from locus.render.baking import LIFT, Baked, sun_share, window_met
 from locus.render.lights import Lights, basis
 from locus.render.materials import TextureStore
+from locus.render.ray_arrays import Numbers, Scalars, Vectors
 from locus.render.surfaces import Mesh
 from locus.scenes.rays import Hits, Tracer
 

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from locus.render.arrays import Numbers, Scalars, Vectors
+from locus.render.ray_arrays import Numbers, Scalars, Vectors
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Int32, UInt8
 
 from locus.geometry import Camera
+from locus.render.camera_settings import CameraSettings
 from locus.render.camera_view import render_view
 from locus.render.cameras import Eyes, Ground, panorama, walk
 from locus.render.lit_mesh import LitMesh
 from locus.render.sensor import photograph, structured_light
-from locus.render.settings import CameraSettings
 from locus.scenes.scene import Convention, Frame, LabelClass, Scene
 from locus.scenes.source import Source
 

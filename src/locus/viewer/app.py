@@ -12,7 +12,7 @@ from locus.tasks.region_pictures import TINT, captioned, outlined, tiles
 from locus.viewer.canvas import Canvas
 from locus.viewer.colouring import feature_colours, landmark_colours
 from locus.viewer.lighting import Lit, light
-from locus.viewer.locating import Located, locate_frame, locate_image
+from locus.viewer.locating import LocatedImage, locate_frame, locate_image
 from locus.viewer.panel import HELP, Panel, paragraph
 from locus.viewer.picking import Hit, Ray
 from locus.viewer.viewed import ViewedScene
@@ -164,7 +164,7 @@ class Page:
             self.canvas.draw_located(None)
             self.panel.answer.content = paragraph(str(error))
 
-    def _show_located(self, located: Located) -> None:
+    def _show_located(self, located: LocatedImage) -> None:
         self.canvas.draw_located(located)
         self.panel.answer.content = paragraph(located.sentence)
 

@@ -10,7 +10,7 @@ from numpy import ndarray
 from locus.geometry import Camera
 from locus.tasks.region_pictures import TINT, outlined
 from locus.viewer.lighting import Lit
-from locus.viewer.locating import Located
+from locus.viewer.locating import LocatedImage
 from locus.viewer.picking import Hit, Ray, Screen, first, hit_image, hit_point, hit_sphere
 from locus.viewer.viewed import ViewedScene
 
@@ -109,7 +109,7 @@ class Canvas:
                 handle.color = TINT if now[row] else DARK
         self.lit_views = now
 
-    def draw_located(self, located: Located | None) -> None:
+    def draw_located(self, located: LocatedImage | None) -> None:
         """The camera of an image that was localized, and its inlier matches; nothing where it was not found."""
         self.scene.remove_by_name("/found")
         if located is None or located.location.world_from_camera is None:

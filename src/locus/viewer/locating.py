@@ -18,7 +18,7 @@ from locus.viewer.viewed import ViewedScene
 
 
 @dataclass(frozen=True, eq=False)
-class Located:
+class LocatedImage:
     """The answer for one image."""
 
     sentence: str
@@ -36,7 +36,7 @@ class Located:
         return np.stack([starts, viewed.world.landmarks.position[matches.landmark[inliers]]], axis=1)
 
 
-def locate_frame(viewed: ViewedScene, row: int) -> Located:
+def locate_frame(viewed: ViewedScene, row: int) -> LocatedImage:
     """A frame of the scene, from its image and depth, and how far the answer is from its recorded pose."""
     assert viewed.world is not None
     frame = viewed.seen.frame(row)
@@ -45,10 +45,10 @@ def locate_frame(viewed: ViewedScene, row: int) -> Located:
     if location.world_from_camera is not None:
         metres, degrees = pose_error(location.world_from_camera, frame.world_from_camera)
         sentence += f" Off its recorded pose by {100 * metres:.1f} cm and {degrees:.1f}°."
-    return Located(sentence, viewed.pictures[row], frame.camera, location)
+    return LocatedImage(sentence, viewed.pictures[row], frame.camera, location)
 
 
-def locate_image(viewed: ViewedScene, name: str, content: bytes) -> Located:
+def locate_image(viewed: ViewedScene, name: str, content: bytes) -> LocatedImage:
     """An image file from elsewhere, without depth; its lens is taken to be that of the scene's camera."""
     assert viewed.world is not None
     image = decoded(name, content)
@@ -56,7 +56,7 @@ def locate_image(viewed: ViewedScene, name: str, content: bytes) -> Located:
     location = localize(viewed.world, viewed.model, image, camera)
     width, height = viewed.size[0], max(1, round(image.shape[0] * viewed.size[0] / image.shape[1]))
     small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-    return Located(f"{_sentence(name, location)} {assumed}", small, camera, location)
+    return LocatedImage(f"{_sentence(name, location)} {assumed}", small, camera, location)
 
 
 def decoded(name: str, content: bytes) -> UInt8[ndarray, "h w 3"]:

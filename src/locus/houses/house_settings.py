@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from locus.render.settings import CameraSettings
+from locus.render.camera_settings import CameraSettings
 
 
 @dataclass(frozen=True)

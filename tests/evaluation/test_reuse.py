@@ -6,14 +6,11 @@ import torch
 import torch.nn.functional as F
 
 from locus.cli import main
-from locus.evaluation import localization, runner
-from locus.evaluation.localization import Localization, TrueMap
-from locus.evaluation.methods import Chance, Method, Truth
-from locus.evaluation.outcome import MeasuredPart, Outcome
+from locus.evaluation import runner
+from locus.evaluation.methods import Chance, Method
 from locus.evaluation.reuse import Reuse
 from locus.evaluation.runner import run
 from locus.evaluation.scene_patches import EvaluationError
-from locus.evaluation.specs import MethodOptions, method_of, methods_of
 from tests.scenes import layouts, room
 from tests.tasks import labelled_room
 
@@ -38,40 +35,6 @@ class Same(Method):
         random = torch.Generator().manual_seed(0)
         waves = points @ torch.randn(3, 512, generator=random) / (radius / 2)
         return F.normalize(torch.cat([waves.cos(), waves.sin()], dim=-1), dim=-1)
-
-
-def test_halves_share_no_frame(patches):
-    mapped, asked = Localization().halves(patches)
-    assert not set(mapped) & set(asked)
-    assert len(mapped) == len(patches) // 2
-    assert len(Localization(queries=2).halves(patches)[1]) == 2
-
-
-def test_recall_counts_answers_within_both_limits():
-    errors = [[0.1, 1.0], [0.1, 3.0], [0.6, 1.0], None]
-    part = MeasuredPart("m", "s", "unseen", {"queries": [{"error": error} for error in errors]})
-    method = Chance()
-    method.label = "m"
-    table = localization.tables(Outcome(Localization(), [method], [part], {}))[0]
-    assert [cell.value for cell in table.rows[0].cells[:4]] == [0.25, 0.5, 0.75, 0.75]
-    assert table.rows[0].cells[-1] == 0.25
-
-
-def test_frames_are_placed_in_a_map_of_the_others(rooms, tokens, tmp_path):
-    method = method_of("classic", MethodOptions(resolution=None, cache=tokens))
-    outcome = run(Localization(queries=3), [method, Truth()], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    assert len(outcome.parts[0].measured["queries"]) == 3
-    assert outcome.parts[0].measured["landmarks"] > 0
-    assert "maps are made with models" in outcome.failures["ground truth on first"]
-    assert "<svg" in localization.figures(outcome)[0][1]
-
-
-def test_the_ground_truth_places_every_frame_that_the_map_covers(rooms, tmp_path):
-    (method,) = methods_of(["truth"], MethodOptions(), {"truth": TrueMap})
-    outcome = run(Localization(queries=6), [method], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    metres, degrees = np.median(localization.errors(outcome, "ground truth"), axis=0)
-    assert metres < 0.25
-    assert degrees < 5
 
 
 def test_embeddings_that_mean_the_same_everywhere_serve_every_place(homes, tmp_path):
@@ -125,5 +88,3 @@ def test_the_commands(homes, tokens, tmp_path, monkeypatch, capsys):
     words = [*map(str, homes), "--methods", "classic", "--cache", str(tokens), "--report", str(tmp_path / "report")]
     assert main(["eval", "reuse", *words, "--landmarks", "10", "--frames", "4"]) == 0
     assert "class AP, other scenes" in capsys.readouterr().out
-    assert main(["eval", "localization", *words, "--queries", "2"]) == 0
-    assert "0.25 m, 2°" in capsys.readouterr().out
