@@ -107,8 +107,8 @@ class LandmarkRecall(Benchmark):
             f"The best {self.best:.0%} of the candidates in the first half of the frames, looked for in the "
             "second half: in each view, the most similar patch.",
             "Shown: of the views that show the spot, those in which that patch lies within the radius. Blind: it must "
-            f"also be more similar than in {1 - WRONG:.0%} of the views that do not show the spot. Times: views in which "
-            "each is found.",
+            f"also be more similar than in {1 - WRONG:.0%} of the views that do not show the spot. Times: views in "
+            "which each is found.",
             f"In brackets: 95 % of {DRAWS:,} bootstrap draws of environments.",
         ]
         return [Table("Landmarks that are found again", columns, outcome.rows_of_kinds(SPOTS, cells), told)]
