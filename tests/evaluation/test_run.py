@@ -104,7 +104,7 @@ def test_a_row_of_one_place_beside_rows_of_two_has_no_interval(rooms, tmp_path):
 def test_pictures_are_of_a_scene_that_every_method_was_measured_on(rooms, tmp_path):
     paths, methods = [rooms / "second", rooms / "first"], [Half(), Chance()]
     ((caption, _),) = run(PROTOCOL, methods, {"unseen": paths}, folder=tmp_path).pictures()
-    assert caption.startswith("first, from above: ")
+    assert caption.startswith("first, top to bottom: ")
     assert run(PROTOCOL, methods, {"unseen": paths[:1]}, folder=tmp_path).pictures() == []  # and there is a report
 
 
@@ -170,12 +170,12 @@ def test_the_report_escapes_names_and_is_the_same_twice(rooms, tmp_path):
     methods = [Named(), Chance(), Unavailable(HOSTILE, HOSTILE)]
     outcome = run(PROTOCOL, methods, {"unseen": [rooms / "first"]}, folder=tmp_path)
     outcome = replace(outcome, failures={HOSTILE: HOSTILE})
-    shown = Shown(retrieval_tables.tables(outcome), retrieval_tables.figures(outcome))
+    shown = Shown(PROTOCOL.tables(outcome), PROTOCOL.figures(outcome))
     page = write_report(tmp_path / "a", outcome, shown).read_text(encoding="utf-8")
     assert_escaped(page)
     assert_escaped(page[page.index("<svg") : page.index("</svg>")])  # matplotlib has escaped the legend
     assert fetched(page) == []
-    again = Shown(retrieval_tables.tables(outcome), retrieval_tables.figures(outcome))
+    again = Shown(PROTOCOL.tables(outcome), PROTOCOL.figures(outcome))
     assert write_report(tmp_path / "b", outcome, again).read_text(encoding="utf-8") == page
 
 
