@@ -14,6 +14,7 @@ from locus.evaluation.pose import RelativePoses
 from locus.evaluation.report import Shown, write_report
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.runner import run
+from locus.scenes import load
 from tests.html_pages import HOSTILE, Parsed, assert_escaped, fetched
 from tests.scenes import layouts, room
 
@@ -117,9 +118,13 @@ def test_a_scene_that_no_method_can_use_is_no_methods_lack(rooms, tmp_path):
 
 def test_scenes_are_opened_and_read_once(rooms, tmp_path, monkeypatch):
     calls = {"load_scene": [], "read_patches": []}
-    for module, name in ((runner, "load_scene"), (scene_patches, "read_patches")):
+    for module, name in ((load, "load_scene"), (scene_patches, "read_patches")):
         real = getattr(module, name)
-        counted = lambda *given, real=real, name=name: calls[name].append(given) or real(*given)  # noqa: E731
+
+        def counted(*given, real=real, name=name, **options):
+            calls[name].append(given)
+            return real(*given, **options)
+
         monkeypatch.setattr(module, name, counted)
     scenes = {"unseen": [rooms / "first"], "training": [rooms / "second"]}
     run(PROTOCOL, [Chance(), Half()], scenes, folder=tmp_path).pictures()

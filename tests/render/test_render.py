@@ -164,7 +164,7 @@ def test_bad_meshes_are_told_in_a_sentence(tmp_path):
 
 
 def test_the_command_renders_a_mesh(room_file, tmp_path):
-    assert main(["render", str(room_file), str(tmp_path / "out"), "--count", "6", "--size", "64", "48"]) == 0
+    assert main(["render", str(room_file), str(tmp_path / "out"), "--frames-per-scene", "6", "--size", "64", "48"]) == 0
     assert len(load_scene(tmp_path / "out")) == 6
     assert main(["render", str(tmp_path / "absent.glb"), str(tmp_path / "out2")]) == 2
     assert not (tmp_path / "out2").exists()

@@ -85,8 +85,9 @@ CacheAction = Annotated[ListCache, tyro.conf.subcommand("list")] | Annotated[Cle
 
 
 def cache(action: Annotated[CacheAction, tyro.conf.arg(name="")]) -> int:
-    """List or clear what LoCUS keeps to save time: tokens of frames, parts of evaluations, weights.
+    """List or clear what LoCUS keeps to save time.
 
-    All of it lies in $LOCUS_CACHE, by default ~/.cache/locus, unless a command was told another folder.
+    Tokens of frames, finished parts of evaluations, and weights, all in $LOCUS_CACHE (by default ~/.cache/locus) unless
+    a command was told another folder.
     """
     return action.run()

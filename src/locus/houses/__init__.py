@@ -11,5 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CLASSES", "HouseSettings", "generate", "write_houses"]
 
-HOMES = {"CLASSES": "classes", "HouseSettings": "settings", "generate": "generation", "write_houses": "generation"}
+HOMES = {
+    "CLASSES": "classes",
+    "HouseSettings": "house_settings",
+    "generate": "generation",
+    "write_houses": "generation",
+}
 __getattr__ = attach(__name__, HOMES)

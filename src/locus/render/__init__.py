@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["MeshSettings", "render_mesh"]
 
-__getattr__ = attach(__name__, {"MeshSettings": "settings", "render_mesh": "any_mesh"})
+__getattr__ = attach(__name__, {"MeshSettings": "camera_settings", "render_mesh": "any_mesh"})
