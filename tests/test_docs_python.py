@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+import trimesh
 
 import locus
 from locus.geometry import pose_error
+from locus.tasks.image_features import frame_features
 from tests import networks
 from tests.pages import DOCS, ROOT, indented_blocks, name_of, python_blocks
 from tests.scenes import layouts, room
@@ -141,6 +144,36 @@ def realsense_page(told: dict[str, Any], folder: Path) -> None:
     assert len(locus.load_scene("walk")) == 4
 
 
+def readme_table(told: dict[str, Any], folder: Path) -> None:
+    """Every cell of the README's column "from Python", in order, with what it takes from the cells and pages before."""
+    box = trimesh.creation.box((5, 4, 2.5)).subdivide().subdivide()
+    box.invert()  # seen from inside
+    box.export(folder / "mesh.ply")
+    names = told | {
+        "locus": locus,
+        "path": told["folders"][0],
+        "seed": 7,
+        "mesh": folder / "mesh.ply",
+        "folder": folder / "converted",
+        "features_a": told["model"].features(told["a"].image),
+        "features_b": told["model"].features(told["b"].image),
+        "scenes": told["folders"][1:],
+        "settings": replace(told["settings"], steps=1, validate_every=1),
+        "image": told["query"].image,
+        "camera": told["query"].camera,
+        "feature": told["spot"],
+        "images": frame_features(told["seen"]),
+        "benchmark": locus.evaluation.Retrieval(frames=4, batches=1, landmarks=16),
+    }
+    rows = re.findall(r"^\|.*\| (.*) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    first = rows.index("from Python")
+    cells = [cell for row in rows[first + 1 : rows.index("does not give")] for cell in re.findall(r"`([^`]+)`", row)]
+    cells = [cell for cell in cells if "locus." in cell or "(" in cell]
+    assert len(cells) == 17
+    for cell in cells:
+        exec(cell.replace('"dinov2-small", layer=7', '"classic"'), names)
+
+
 # Pages whose blocks need something that docs/python.md made.
 GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "backbones.md": backbones_page,
@@ -151,6 +184,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "maps.md": maps_page,
     "matching.md": matching_page,
     "objective.md": objective_page,
+    "README.md": readme_table,
 }
 
 
