@@ -46,7 +46,7 @@ __all__ = [
     "tasks",
     "training",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 HOMES = {
     "Camera": "geometry",
