@@ -69,9 +69,8 @@ def bake(
         return hits, direct, _from_sun(mine, tracer, lights)
 
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(gather, starts))
-        direct = np.concatenate([result[1] for result in results])
-        sun = np.concatenate([result[2] for result in results])
+        hits, *gathered = zip(*pool.map(gather, starts), strict=True)
+        direct, sun = (np.concatenate(light) for light in gathered)
         emitted = direct + sun[:, None] * lights.outside.sunlight
         smooth = _smoothing(mesh)
         indirect = np.zeros_like(direct)
@@ -79,11 +78,7 @@ def bake(
             per_face = albedo * (emitted + indirect)[mesh.faces].mean(axis=1)
             # A ray that meets nothing reads the last row.
             sent = np.concatenate([per_face, np.zeros((1, 3), np.float32)])
-
-            def bounce(result: tuple, sent: np.ndarray = sent) -> np.ndarray:
-                return sent[result[0]].mean(axis=1)
-
-            indirect = np.concatenate(list(pool.map(bounce, results)))
+            indirect = np.concatenate(list(pool.map(lambda faces, sent=sent: sent[faces].mean(axis=1), hits)))
             for _ in range(3):
                 indirect = smooth @ indirect
     direct = smooth @ direct

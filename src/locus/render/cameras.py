@@ -37,6 +37,14 @@ class Ground:
     """Number of the area; -1 between areas (in a doorway)."""
     floor: float = 0.0
 
+    def within(self, area: int) -> Bool[np.ndarray, "rows columns"]:
+        """The free cells of one area."""
+        return self.free & (self.area == area)
+
+    def clearance(self, cells: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, " n"]:
+        """Metres from cells to the nearest that is not free."""
+        return ndimage.distance_transform_edt(np.pad(self.free, 1))[1:-1, 1:-1][tuple(cells.T)] * self.cell
+
     def position(self, cells: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
         """x, y of cells given as (row, column)."""
         return np.array(self.corner) + (cells[:, ::-1] + 0.5) * self.cell
@@ -87,7 +95,7 @@ def panorama(
     since a spot seen from one point only teaches nothing. Without a number, all areas are visited."""
     points = len(order) * POINTS_PER_ROOM if frames is None else -(-frames // HEADINGS)
     visited = list(order[: max(1, round(points / POINTS_PER_ROOM))])
-    cells = [int((ground.free & (ground.area == k)).sum()) for k in visited]
+    cells = [int(ground.within(k).sum()) for k in visited]
     visited = [k for k, count in zip(visited, cells, strict=True) if count]
     if not visited:
         raise LocusError("there is no free floor on which a camera could stand; is the mesh upright and in metres?")
@@ -113,11 +121,9 @@ def _stand_in(
 ) -> list[Float[np.ndarray, "4 4"]]:
     """Panoramas from points far from each other: each time, of a few cells far from those chosen, the one from which
     one sees most."""
-    free = ground.free & (ground.area == area)
-    clearance = ndimage.distance_transform_edt(np.pad(ground.free, 1))[1:-1, 1:-1] * ground.cell
-    cells = np.argwhere(free)
+    cells = np.argwhere(ground.within(area))
     position = ground.position(cells)
-    room_to_breathe = np.minimum(clearance[cells[:, 0], cells[:, 1]], 0.5)
+    room_to_breathe = np.minimum(ground.clearance(cells), 0.5)
     chosen: list[int] = []
     poses = []
     for _ in range(count):
@@ -178,13 +184,12 @@ def walk(
 def _tour(ground: Ground, order: Sequence[int], rng: np.random.Generator) -> Int[np.ndarray, "n 2"]:
     """Cells of a shortest way through a few places of every area, keeping away from obstacles."""
     labels, _ = ndimage.label(ground.free)
-    clearance = ndimage.distance_transform_edt(np.pad(ground.free, 1))[1:-1, 1:-1] * ground.cell
-    first = next((k for k in order if (ground.free & (ground.area == k)).any()), None)
+    first = next((k for k in order if ground.within(k).any()), None)
     if first is None:
         raise LocusError("there is no free floor on which a camera could walk; is the mesh upright and in metres?")
-    counts = np.bincount(labels[ground.free & (ground.area == first)])
-    component = labels == int(np.argmax(counts))
+    component = labels == int(np.argmax(np.bincount(labels[ground.within(first)])))
     cells = np.argwhere(component)
+    clearance = ground.clearance(cells)
     number = np.full(ground.free.shape, -1)
     number[component] = np.arange(len(cells))
     edges, costs = [], []
@@ -194,7 +199,7 @@ def _tour(ground: Ground, order: Sequence[int], rng: np.random.Generator) -> Int
         a, b = np.flatnonzero(inside), number[tuple(ends[inside].T)]
         a, b = a[b >= 0], b[b >= 0]
         edges.append(np.stack([a, b]))
-        room = np.minimum(clearance[tuple(cells[a].T)], clearance[tuple(cells[b].T)])
+        room = np.minimum(clearance[a], clearance[b])
         costs.append(np.hypot(dr, dc) * (1 + 0.15 / np.maximum(room, 0.02)))
     row, column = np.concatenate(edges, axis=1)
     graph = coo_matrix((np.concatenate(costs), (row, column)), shape=(len(cells), len(cells))).tocsr()

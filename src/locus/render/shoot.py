@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -17,6 +17,7 @@ from locus.render.lit_mesh import LitMesh
 from locus.render.sensor import photograph, structured_light
 from locus.scenes.scene import Convention, Frame, LabelClass, Scene
 from locus.scenes.source import Source
+from locus.threads import in_order
 
 CONVENTION = Convention(depth_scale=1.0)
 AHEAD = 4
@@ -74,18 +75,10 @@ class Shoot:
 
     def frames(self, classes: Sequence[LabelClass]) -> Generator[Frame, None, None]:
         """All frames in order, rendered ahead on two threads; each can be forgotten before the next."""
-        with ThreadPoolExecutor(2) as pool:
-            waiting: OrderedDict[int, Future[Shot]] = OrderedDict()
-            try:
-                for number in range(len(self.poses)):
-                    for ahead in range(number, min(number + AHEAD, len(self.poses))):
-                        if ahead not in waiting:
-                            waiting[ahead] = pool.submit(self.take, ahead)
-                    shot = waiting.pop(number).result()
-                    yield Frame(RenderedSource(f"{number:05d}", self, number, shot), CONVENTION, classes)
-            finally:
-                # Interrupted: what has not begun is not begun.
-                pool.shutdown(wait=True, cancel_futures=True)
+        # Closed when interrupted: what has not begun is not begun.
+        with closing(in_order(self.take, range(len(self.poses)), workers=2, ahead=AHEAD)) as shots:
+            for number, shot in enumerate(shots):
+                yield Frame(RenderedSource(f"{number:05d}", self, number, shot), CONVENTION, classes)
 
 
 def plan_shoot(
