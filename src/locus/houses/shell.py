@@ -88,7 +88,7 @@ def _with_holes(side: RoomSide, material: Material, bottom: float, top: float) -
             if any(hole.s0 < s < hole.s1 and hole.z0 < z < hole.z1 for hole in side.holes) or s1 - s0 < 1e-6:
                 continue
             right = np.array([*side.right, 0.0]) * (s1 - s0)
-            part = solids.panel((*side.at(s0), z0), tuple(right), (0, 0, z1 - z0), material, step=WALL_STEP)
+            part = solids.panel((*side.at(s0), z0), right, (0, 0, z1 - z0), material, step=WALL_STEP)
             parts.append(replace(part, uvs=part.uvs + np.array([s0, z0], np.float32)))
     return parts
 
@@ -113,24 +113,18 @@ def _along(
     return solids.box(size, (x, y, (z0 + z1) / 2), material, bevel=0.004)
 
 
-def _lining(side: RoomSide, hole: Hole, depth: float, material: Material, threshold: Material | None) -> list[Surface]:
+def _lining(side: RoomSide, hole: Hole, depth: float, material: Material, threshold: Material) -> list[Surface]:
     """The inner faces of a hole, from the wall's face to `depth` behind it."""
     right, normal = np.array([*side.right, 0.0]), np.array([*side.normal, 0.0])
     left_foot = np.array([*side.at(hole.s0), hole.z0])
     right_foot = np.array([*side.at(hole.s1), hole.z0])
     up, back, wide = np.array([0, 0, hole.z1 - hole.z0]), -depth * normal, (hole.s1 - hole.s0) * right
-
-    def piece(corner: np.ndarray, a: np.ndarray, b: np.ndarray, what: Material) -> Surface:
-        return solids.panel(tuple(corner), tuple(a), tuple(b), what, step=WALL_STEP)
-
-    parts = [
-        piece(left_foot, back, up, material),
-        piece(right_foot + back, -back, up, material),
-        piece(left_foot + up, back, wide, material),
+    return [
+        solids.panel(left_foot, back, up, material, step=WALL_STEP),
+        solids.panel(right_foot + back, -back, up, material, step=WALL_STEP),
+        solids.panel(left_foot + up, back, wide, material, step=WALL_STEP),
+        solids.panel(left_foot, wide, back, threshold, step=WALL_STEP),
     ]
-    if threshold is not None:
-        parts.append(piece(left_foot, wide, back, threshold))
-    return parts
 
 
 def door_parts(passage: Passage, plan: FloorPlan, style: Style) -> list[Surface]:

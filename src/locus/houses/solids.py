@@ -11,7 +11,7 @@ from locus.houses.patterns import Colour
 from locus.render.materials import Material
 from locus.render.surfaces import Surface, merged
 
-Vector = tuple[float | int, float | int, float | int]
+Vector = tuple[float | int, float | int, float | int] | Float[np.ndarray, " 3"]
 
 
 @lru_cache(maxsize=512)
@@ -145,30 +145,24 @@ def lathe(
     smooth: bool = True,
 ) -> Surface:
     """A profile of (radius, height), from the bottom up along the outside, turned around the vertical axis."""
-    points = np.array(profile, float)
-    arc = _arc_length(points)
-    ends = [(0, len(points))] if smooth else [(k, k + 2) for k in range(len(points) - 1)]
-    return merged([_turned(points[a:b], arc[a:b], material, centre, segments, tint) for a, b in ends])
-
-
-def _turned(
-    line: Float[np.ndarray, "n 2"],
-    arc: Float[np.ndarray, " n"],
-    material: Material,
-    centre: Vector,
-    segments: int,
-    tint: Colour | None,
-) -> Surface:
     angle = np.linspace(0, 2 * np.pi, segments + 1)
-    tangent = np.gradient(line, axis=0)
-    outward = np.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
-    outward /= np.maximum(np.linalg.norm(outward, axis=1, keepdims=True), 1e-9)
-    points, normals = (
-        np.stack([way[:, :1] * np.cos(angle), way[:, :1] * np.sin(angle), np.repeat(way[:, 1:], len(angle), 1)], -1)
-        for way in (line, outward)
-    )
-    uvs = np.stack(np.meshgrid(angle * max(float(line[:, 0].max()), 0.01), arc), -1)
-    return _surface(points + np.array(centre), normals, uvs, _faces_of_grid(*points.shape[:2]), material, tint)
+    whole = np.array(profile, float)
+    arc = _arc_length(whole)
+
+    def around(line: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n s 3"]:
+        radius, height = line[:, :1], np.repeat(line[:, 1:], len(angle), 1)
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle), height], -1)
+
+    pieces = []
+    for piece in [slice(None)] if smooth else [slice(k, k + 2) for k in range(len(whole) - 1)]:
+        line = whole[piece]
+        tangent = np.gradient(line, axis=0)
+        outward = np.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
+        outward /= np.maximum(np.linalg.norm(outward, axis=1, keepdims=True), 1e-9)
+        uvs = np.stack(np.meshgrid(angle * max(float(line[:, 0].max()), 0.01), arc[piece]), -1)
+        faces = _faces_of_grid(len(line), len(angle))
+        pieces.append(_surface(around(line) + np.array(centre), around(outward), uvs, faces, material, tint))
+    return merged(pieces)
 
 
 def _arc_length(path: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:

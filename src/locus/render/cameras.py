@@ -148,19 +148,18 @@ def _headings(
     """Six views around, each turned a little where it would show too little; and how good they are in all."""
     poses, total = [], 0.0
     for k in range(HEADINGS):
-        best, best_score = None, -np.inf
+        views = []
         for turn in (0.0, 0.2, -0.2, 0.4, -0.4):
             pitch = float(np.clip(rng.normal(-0.2, 0.06), -0.4, 0.02))
             pose = pose_of(x, y, z, start + k * 2 * np.pi / HEADINGS + turn, pitch)
             things, bad = eyes.judge(pose)
             score = min(things, LEAST_THINGS + 1) - 8 * max(bad - 0.05, 0) - 0.5 * abs(turn)
-            if score > best_score:
-                best, best_score = pose, score
+            views.append((score, pose))
             if things >= LEAST_THINGS + 1 and bad < 0.05:
                 break
-        assert best is not None
-        poses.append(best)
-        total += best_score
+        score, pose = max(views, key=lambda view: view[0])
+        poses.append(pose)
+        total += score
     return total, poses
 
 
@@ -228,9 +227,7 @@ def _smooth(ground: Ground, cells: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, 
         middle = path.copy()
         middle[1:-1] = 0.25 * path[:-2] + 0.5 * path[1:-1] + 0.25 * path[2:]
         at = ((middle - np.array(ground.corner)) / ground.cell).astype(int)
-        stays = ground.free[
-            np.clip(at[:, 1], 0, ground.free.shape[0] - 1), np.clip(at[:, 0], 0, ground.free.shape[1] - 1)
-        ]
+        stays = ground.free[tuple(np.clip(at[:, ::-1], 0, np.array(ground.free.shape) - 1).T)]
         path = np.where(stays[:, None], middle, path)
     return path
 

@@ -1,10 +1,9 @@
 """A shoot: a lit mesh, a camera and its poses; taking the pictures, lazily or ahead on two threads."""
 
-from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from threading import Lock
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int32, UInt8
@@ -48,8 +47,8 @@ class Shoot:
     ) -> None:
         self.camera, self.poses, self.labelled = camera, poses, labelled
         self._lit, self._seed, self._depth_noise = lit, seed, depth_noise
-        self._recent: OrderedDict[int, Shot] = OrderedDict()
-        self._lock = Lock()
+        # Kept for a while: image, depth and labels of a frame are asked for one after the other.
+        self.recent = lru_cache(AHEAD)(self.take)
 
     def take(self, number: int) -> Shot:
         """Render one picture."""
@@ -58,15 +57,6 @@ class Shoot:
         image = photograph(seen.radiance, rng)
         depth = structured_light(seen.depth, rng) if self._depth_noise else seen.depth
         return Shot(image, depth, seen.semantic, seen.instance)
-
-    def recent(self, number: int) -> Shot:
-        """The same, kept for a while: image, depth and labels of a frame are asked for one after the other."""
-        with self._lock:
-            if number not in self._recent:
-                self._recent[number] = self.take(number)
-                if len(self._recent) > AHEAD:
-                    self._recent.popitem(last=False)
-            return self._recent[number]
 
     def scene(self, name: str, form: str, classes: Sequence[LabelClass]) -> Scene:
         """A scene whose frames are rendered when they are looked at."""
