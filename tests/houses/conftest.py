@@ -26,7 +26,7 @@ def lit(house: House):
 def little_light():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baking, "GATHER_RAYS", 3)
-        patch.setattr(baking, "WINDOW_RAYS", 2)
+        patch.setattr(baking, "WINDOW_RAYS", (2, 1))
         patch.setattr(baking, "LAMP_RAYS", 1)
         patch.setattr(baking, "BOUNCES", 1)
         yield

@@ -1,21 +1,10 @@
 """Finishes: wood, stone, metal, plaster, tiles ... each call makes another one."""
 
+import cv2
 import numpy as np
+from jaxtyping import Float, Float32
 
-from locus.houses.patterns import (
-    Colour,
-    any_hue,
-    cells,
-    grid,
-    hsv,
-    looked_up,
-    mix,
-    near,
-    noise,
-    painted,
-    shaded,
-    stored,
-)
+from locus.houses.patterns import Colour, any_hue, grid, hsv, mix, near, noise, painted, shaded, stored
 from locus.render.materials import Material
 
 WOODS: tuple[Colour, ...] = (
@@ -32,6 +21,35 @@ WOODS: tuple[Colour, ...] = (
 
 def wood_tone(rng: np.random.Generator) -> Colour:
     return near(rng, WOODS[rng.integers(len(WOODS))], 0.06)
+
+
+def _looked_up(
+    values: Float32[np.ndarray, "s s"], x: Float[np.ndarray, "s s"], y: Float[np.ndarray, "s s"]
+) -> Float32[np.ndarray, "s s"]:
+    """A repeating field read at other places (in repeats)."""
+    size = values.shape[0]
+    padded = np.pad(values, ((0, 1), (0, 1)), mode="wrap")
+    return cv2.remap(padded, ((x % 1) * size).astype(np.float32), ((y % 1) * size).astype(np.float32), cv2.INTER_LINEAR)
+
+
+def _cells(
+    rng: np.random.Generator, size: int, columns: int, rows: int, shift: float, gap: float
+) -> tuple[Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s"]]:
+    """Bricks, boards, tiles: rows of equal cells, each row shifted by `shift` of a cell against the last.
+
+    Returns a random number per cell, another one, and the distance to the cell's border over `gap` (below 1: in the
+    gap), the gap being a share of the tile's side."""
+    x, y = grid(size)
+    row = np.floor(y * rows)
+    across = x * columns + row * shift
+    column = np.floor(across) % columns
+    index = (row * columns + column).astype(int)
+    tone, other = rng.random(rows * columns), rng.random(rows * columns)
+    in_x, in_y = across % 1, y * rows % 1
+    border_x = np.minimum(in_x, 1 - in_x) / columns
+    border_y = np.minimum(in_y, 1 - in_y) / rows
+    border = np.minimum(border_x, border_y) / gap
+    return tone[index].astype(np.float32), other[index].astype(np.float32), border.astype(np.float32)
 
 
 def _grain(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -60,10 +78,10 @@ def painted_wood(rng: np.random.Generator, colour: Colour) -> Material:
 def floorboards(rng: np.random.Generator) -> Material:
     size, tone = 512, wood_tone(rng)
     rows = int(rng.choice([8, 10, 12, 16]))
-    each, other, border = cells(rng, size, 2, rows, 0.5 if rng.random() < 0.4 else rng.uniform(0.3, 0.5), 0.0018)
+    each, other, border = _cells(rng, size, 2, rows, 0.5 if rng.random() < 0.4 else rng.uniform(0.3, 0.5), 0.0018)
     grain = _grain(rng, size)
     x, y = grid(size)
-    grain = looked_up(grain, x + each * 7.3, y * 0.5 + other * 5.1)
+    grain = _looked_up(grain, x + each * 7.3, y * 0.5 + other * 5.1)
     picture = painted(tone, 0.08 * grain + rng.uniform(0.12, 0.35) * (each - 0.5))
     picture *= (0.45 + 0.55 * np.clip(border, 0, 1))[..., None]
     return Material(stored(picture), tile=rng.uniform(1.8, 2.4), roughness=rng.uniform(0.25, 0.5))
@@ -96,7 +114,7 @@ def parquet(rng: np.random.Generator) -> Material:
         across = across - strip
         border = np.minimum(np.minimum(along * 4, 4 - along * 4), np.minimum(across, 1 - across)) * 14
     each = rng.random(int(key.max()) + 1)[key.astype(int)].astype(np.float32)
-    grain = looked_up(_grain(rng, size), (along * 0.06 + each * 7.7).astype(np.float32), (across * 0.1 + each * 3.3))
+    grain = _looked_up(_grain(rng, size), (along * 0.06 + each * 7.7).astype(np.float32), (across * 0.1 + each * 3.3))
     picture = painted(tone, 0.07 * grain + 0.3 * (each - 0.5)) * (0.5 + 0.5 * np.clip(border, 0, 1))[..., None]
     return Material(stored(picture), tile=rng.uniform(1.2, 1.9), roughness=rng.uniform(0.25, 0.45))
 
@@ -136,7 +154,7 @@ def tiles(rng: np.random.Generator, floor: bool) -> Material:
     hue = any_hue(rng)
     colour = hsv(hue, rng.choice([0.03, 0.08, 0.35]), rng.uniform(0.45, 0.95))
     columns, rows, shift = [(4, 4, 0.0), (6, 6, 0.0), (4, 8, 0.5), (3, 3, 0.0), (8, 8, 0.0)][rng.integers(5)]
-    each, _, border = cells(rng, size, columns, rows, shift, rng.uniform(0.003, 0.007))
+    each, _, border = _cells(rng, size, columns, rows, shift, rng.uniform(0.003, 0.007))
     x, y = grid(size)
     style = rng.choice(["plain", "marble", "checker", "printed", "terrazzo"])
     if style == "marble":
@@ -168,7 +186,7 @@ def brick(rng: np.random.Generator) -> Material:
     size = 512
     white = rng.random() < 0.3
     colour = near(rng, (0.86, 0.84, 0.80) if white else (0.62, 0.34, 0.26), 0.08)
-    each, other, border = cells(rng, size, 6, 18, 0.5, 0.006)
+    each, other, border = _cells(rng, size, 6, 18, 0.5, 0.006)
     rough = noise(rng, size, 0.9)
     border = border + 0.4 * noise(rng, size, 0.6, coarsest=8) * 0.5
     picture = painted(colour, (0.1 if white else 0.35) * (each - 0.5) + 0.07 * rough)

@@ -88,7 +88,3 @@ class FloorPlan:
     passages: list[Passage]
     height: float
     """From floor to ceiling."""
-
-    @property
-    def area(self) -> float:
-        return sum(room.area for room in self.rooms)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -51,11 +52,8 @@ def write_houses(
         if folder.exists():
             continue
         shoot = _shoot(seed, settings, models, textures)
-        taken = shoot.frames(CLASSES)
-        try:
+        with closing(shoot.frames(CLASSES)) as taken:
             write_native(folder, track(taken, folder.name, len(shoot.poses), progress), CLASSES)
-        finally:
-            taken.close()
     return folders
 
 

@@ -113,10 +113,10 @@ class _Builder:
         rng = stream(self.seed, "shell")
         plan, style = self.plan, self.style
         for room in plan.rooms:
-            finish = shell.room_finish(rng, room, style)
-            self.add("floor", shell.floor_parts(room, finish))
-            self.add("ceiling", shell.ceiling_parts(room, finish, plan.height))
-            self.walls.append(self.add("wall", shell.wall_parts(room, finish, plan.height)))
+            floor, ceiling, walls = shell.room_parts(rng, room, style, plan.height)
+            self.add("floor", floor)
+            self.add("ceiling", ceiling)
+            self.walls.append(self.add("wall", walls))
         bars = int(rng.integers(1, 4)), int(rng.choice([1, 1, 2]))
         for number, room in enumerate(plan.rooms):
             for side in room.sides:

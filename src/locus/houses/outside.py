@@ -127,10 +127,7 @@ def _load(file: Path, kind: str) -> Item:
 
 def _level_area(model: Item, height: float) -> float:
     """Square metres of surface that face up at a height: a desk with a hutch has its top elsewhere."""
-    total = 0.0
-    for part in model.parts:
-        corners = part.vertices[part.faces].astype(float)
-        cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        level = (np.abs(corners[..., 2] - height) < 0.01).all(axis=1)
-        total += float(np.abs(cross[level, 2]).sum() / 2)
-    return total
+    corners = np.concatenate([part.vertices[part.faces] for part in model.parts]).astype(float)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    level = (np.abs(corners[..., 2] - height) < 0.01).all(axis=1)
+    return float(np.abs(cross[level, 2]).sum() / 2)

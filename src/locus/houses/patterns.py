@@ -3,7 +3,6 @@
 import colorsys
 from functools import lru_cache
 
-import cv2
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
 from scipy import fft
@@ -87,32 +86,3 @@ def grid(size: int) -> tuple[Float32[np.ndarray, "s s"], Float32[np.ndarray, "s 
     """x to the right and y downwards, from 0 to 1."""
     y, x = np.mgrid[0:size, 0:size].astype(np.float32) / size
     return x, y
-
-
-def looked_up(
-    values: Float32[np.ndarray, "s s"], x: Float[np.ndarray, "s s"], y: Float[np.ndarray, "s s"]
-) -> Float32[np.ndarray, "s s"]:
-    """A repeating field read at other places (in repeats)."""
-    size = values.shape[0]
-    padded = np.pad(values, ((0, 1), (0, 1)), mode="wrap")
-    return cv2.remap(padded, ((x % 1) * size).astype(np.float32), ((y % 1) * size).astype(np.float32), cv2.INTER_LINEAR)
-
-
-def cells(
-    rng: np.random.Generator, size: int, columns: int, rows: int, shift: float, gap: float
-) -> tuple[Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s"]]:
-    """Bricks, boards, tiles: rows of equal cells, each row shifted by `shift` of a cell against the last.
-
-    Returns a random number per cell, another one, and the distance to the cell's border over `gap` (below 1: in the
-    gap), the gap being a share of the tile's side."""
-    x, y = grid(size)
-    row = np.floor(y * rows)
-    across = x * columns + row * shift
-    column = np.floor(across) % columns
-    index = (row * columns + column).astype(int)
-    tone, other = rng.random(rows * columns), rng.random(rows * columns)
-    in_x, in_y = across % 1, y * rows % 1
-    border_x = np.minimum(in_x, 1 - in_x) / columns
-    border_y = np.minimum(in_y, 1 - in_y) / rows
-    border = np.minimum(border_x, border_y) / gap
-    return tone[index].astype(np.float32), other[index].astype(np.float32), border.astype(np.float32)

@@ -17,21 +17,18 @@ WISHES = {
     "corridor": (7.0, 1.2),
 }
 
+CORE = ["living", "kitchen", "bedroom", "bathroom"]
 PROGRAMMES = {
     3: [["living", "kitchen", "bedroom"], ["living", "bedroom", "bathroom"], ["living", "kitchen", "study"]],
-    4: [["living", "kitchen", "bedroom", "bathroom"]],
-    5: [
-        ["living", "kitchen", "bedroom", "bathroom", "study"],
-        ["living", "kitchen", "bedroom", "bathroom", "dining"],
-        ["living", "kitchen", "bedroom", "bathroom", "corridor"],
-    ],
+    4: [CORE],
+    5: [[*CORE, "study"], [*CORE, "dining"], [*CORE, "corridor"]],
     6: [
-        ["living", "kitchen", "bedroom", "bathroom", "corridor", "study"],
-        ["living", "kitchen", "bedroom", "bathroom", "corridor", "bedroom"],
+        [*CORE, "corridor", "study"],
+        [*CORE, "corridor", "bedroom"],
         ["living", "kitchen", "dining", "bedroom", "bathroom", "study"],
     ],
     7: [
-        ["living", "kitchen", "bedroom", "bathroom", "corridor", "study", "dining"],
+        [*CORE, "corridor", "study", "dining"],
         ["living", "kitchen", "bedroom", "bedroom", "bathroom", "corridor", "study"],
         ["living", "kitchen", "dining", "bedroom", "bedroom", "bathroom", "corridor"],
     ],

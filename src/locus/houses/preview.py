@@ -34,24 +34,23 @@ def write_preview(folders: list[Path], out: Path) -> Path:
 def _best(scene: Scene, count: int) -> list[np.ndarray]:
     """The views with most things in them, of those that look from places or ways not shown yet."""
     kinds = {label.id: label.kind for label in scene.classes}
-    order, poses = [], []
+    scores, poses = [], []
     for frame in scene:
         assert frame.instance is not None
         assert frame.semantic is not None
         ids, sizes = np.unique(frame.instance[::4, ::4], return_counts=True)
         classes = np.unique(frame.semantic[::4, ::4])
         things = sum(kinds.get(int(k)) == "thing" for k in classes)
-        order.append(things + 0.2 * min(len(ids), 20) - 6 * sizes.max() / sizes.sum())
+        scores.append(things + 0.2 * min(len(ids), 20) - 6 * sizes.max() / sizes.sum())
         poses.append(frame.world_from_camera)
+    score = np.array(scores)
+    way, position = np.array(poses)[:, :3, 2], np.array(poses)[:, :3, 3]
     chosen: list[int] = []
-    score = np.array(order, float)
     for _ in range(min(count, len(scene))):
         best = int(np.argmax(score))
         chosen.append(best)
         # A view like one that is shown already counts less: from close by, or the same way.
-        for k, pose in enumerate(poses):
-            away = np.linalg.norm(pose[:3, 3] - poses[best][:3, 3])
-            same_way = float(pose[:3, 2] @ poses[best][:3, 2])
-            score[k] -= 8 * np.exp(-((away / 3.5) ** 2)) * (0.6 + 0.4 * max(same_way, 0))
+        away = np.linalg.norm(position - position[best], axis=1)
+        score -= 8 * np.exp(-((away / 3.5) ** 2)) * (0.6 + 0.4 * np.maximum(way @ way[best], 0))
         score[best] = -np.inf
     return [scene[k].image for k in chosen]

@@ -1,6 +1,6 @@
 """The shell of a house as meshes: floors, ceilings, walls with holes, skirting, doors, windows."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -22,78 +22,59 @@ SUNK = 0.006
 """Boards reach this far into the wall and over the edge of its hole, so that no gap shows."""
 
 
-@dataclass(frozen=True)
-class Finish:
-    """The materials of one room's surfaces."""
-
-    floor: Material
-    ceiling: Material
-    walls: list[Material]
-    """One per side."""
-    tiled_up_to: float
-    """Height of the tiles along the walls; 0 for none, more than the room's height for all of the wall."""
-    tiles: Material | None
-    skirting: Material
-
-
-def room_finish(rng: np.random.Generator, room: Room, style: Style) -> Finish:
+def room_parts(rng: np.random.Generator, room: Room, style: Style, height: float) -> tuple[list[Surface], ...]:
+    """The floor, the ceiling and the walls of a room, in finishes drawn at random."""
     wet = room.use == "bathroom"
-    if wet or (room.use == "kitchen" and rng.random() < 0.6):
-        floor = finishes.tiles(rng, floor=True)
-    elif room.use == "bedroom" and rng.random() < 0.35:
-        floor = finishes.carpet(rng)
-    elif rng.random() < 0.2:
-        makers = (finishes.floorboards, finishes.parquet, finishes.concrete, finishes.carpet)
-        floor = makers[rng.integers(len(makers))](rng)
-    else:
-        floor = style.floor
-    base = finishes.plaster(rng, near(rng, style.wall_colour(rng), 0.04))
-    walls = [base] * 4
-    if not wet and rng.random() < 0.55:
-        accent = int(rng.integers(4))
-        colour = style.wall_colour(rng)
-        choice = rng.random()
-        if choice < 0.5:
-            walls[accent] = finishes.wallpaper(rng, colour)
-        elif choice < 0.65:
-            walls[accent] = finishes.brick(rng)
-        elif choice < 0.8:
-            walls[accent] = finishes.panelling(rng, colour)
-        else:
-            walls[accent] = finishes.plaster(rng, style.accent(rng))
-        if choice < 0.2:
-            walls = [walls[accent]] * 4
+    floor = _floor_finish(rng, room, style)
+    walls = _wall_finishes(rng, style, plain=wet)
+    # Height of the tiles along the walls, more than the room's height for all of the wall.
     tiled = 0.0 if not wet else (9.0 if rng.random() < 0.4 else rng.uniform(1.2, 2.0))
-    return Finish(
-        floor=floor,
-        ceiling=finishes.plaster(rng, near(rng, (0.94, 0.93, 0.91), 0.02)),
-        walls=walls,
-        tiled_up_to=tiled,
-        tiles=finishes.tiles(rng, floor=False) if wet else None,
-        skirting=style.trim,
-    )
-
-
-def floor_parts(room: Room, finish: Finish) -> list[Surface]:
-    x0, y0, x1, y1 = room.inner
-    return [solids.panel((x0, y0, 0), (x1 - x0, 0, 0), (0, y1 - y0, 0), finish.floor, step=FLOOR_STEP)]
-
-
-def ceiling_parts(room: Room, finish: Finish, height: float) -> list[Surface]:
-    x0, y0, x1, y1 = room.inner
-    return [solids.panel((x0, y0, height), (0, y1 - y0, 0), (x1 - x0, 0, 0), finish.ceiling, step=2 * WALL_STEP)]
-
-
-def wall_parts(room: Room, finish: Finish, height: float) -> list[Surface]:
+    ceiling = finishes.plaster(rng, near(rng, (0.94, 0.93, 0.91), 0.02))
     parts = []
-    for side, material in zip(room.sides, finish.walls, strict=True):
-        line = min(finish.tiled_up_to, height)
-        if finish.tiles is not None:
-            parts += _with_holes(side, finish.tiles, 0.0, line)
+    tiles = finishes.tiles(rng, floor=False) if wet else None
+    for side, material in zip(room.sides, walls, strict=True):
+        line = min(tiled, height)
+        if tiles is not None:
+            parts += _with_holes(side, tiles, 0.0, line)
         if line < height:
             parts += _with_holes(side, material, line, height)
-        parts += _skirting(side, finish.skirting, finish.tiles is not None)
-    return parts
+        if tiles is None:
+            parts += _skirting(side, style.trim)
+    x0, y0, x1, y1 = room.inner
+    wide, deep = (x1 - x0, 0, 0), (0, y1 - y0, 0)
+    below = solids.panel((x0, y0, 0), wide, deep, floor, step=FLOOR_STEP)
+    above = solids.panel((x0, y0, height), deep, wide, ceiling, step=2 * WALL_STEP)
+    return [below], [above], parts
+
+
+def _floor_finish(rng: np.random.Generator, room: Room, style: Style) -> Material:
+    if room.use == "bathroom" or (room.use == "kitchen" and rng.random() < 0.6):
+        return finishes.tiles(rng, floor=True)
+    if room.use == "bedroom" and rng.random() < 0.35:
+        return finishes.carpet(rng)
+    if rng.random() < 0.2:
+        makers = (finishes.floorboards, finishes.parquet, finishes.concrete, finishes.carpet)
+        return makers[rng.integers(len(makers))](rng)
+    return style.floor
+
+
+def _wall_finishes(rng: np.random.Generator, style: Style, plain: bool) -> list[Material]:
+    """One per side: plaster, and at times another finish on one side or on all."""
+    walls = [finishes.plaster(rng, near(rng, style.wall_colour(rng), 0.04))] * 4
+    if plain or rng.random() >= 0.55:
+        return walls
+    accent = int(rng.integers(4))
+    colour = style.wall_colour(rng)
+    choice = rng.random()
+    if choice < 0.5:
+        walls[accent] = finishes.wallpaper(rng, colour)
+    elif choice < 0.65:
+        walls[accent] = finishes.brick(rng)
+    elif choice < 0.8:
+        walls[accent] = finishes.panelling(rng, colour)
+    else:
+        walls[accent] = finishes.plaster(rng, style.accent(rng))
+    return [walls[accent]] * 4 if choice < 0.2 else walls
 
 
 def _with_holes(side: RoomSide, material: Material, bottom: float, top: float) -> list[Surface]:
@@ -107,21 +88,19 @@ def _with_holes(side: RoomSide, material: Material, bottom: float, top: float) -
             if any(hole.s0 < s < hole.s1 and hole.z0 < z < hole.z1 for hole in side.holes) or s1 - s0 < 1e-6:
                 continue
             right = np.array([*side.right, 0.0]) * (s1 - s0)
-            part = solids.panel((*side.at(s0), z0), tuple(right), (0, 0, z1 - z0), material, step=WALL_STEP)
+            part = solids.panel((*side.at(s0), z0), right, (0, 0, z1 - z0), material, step=WALL_STEP)
             parts.append(replace(part, uvs=part.uvs + np.array([s0, z0], np.float32)))
     return parts
 
 
-def _skirting(side: RoomSide, material: Material, tiled: bool) -> list[Surface]:
-    if tiled:
-        return []
+def _skirting(side: RoomSide, material: Material) -> list[Surface]:
     cuts = sorted((hole.s0 - FRAME, hole.s1 + FRAME) for hole in side.holes if hole.z0 < 0.1)
     edges = [0.0, *(s for cut in cuts for s in cut), side.length]
-    parts = []
-    for s0, s1 in zip(edges[::2], edges[1::2], strict=True):
-        if s1 - s0 > 0.03:
-            parts.append(_along(side, s0, s1, 0.0, 0.085, -SUNK, SKIRTING_DEPTH, material))
-    return parts
+    return [
+        _along(side, s0, s1, 0.0, 0.085, -SUNK, SKIRTING_DEPTH, material)
+        for s0, s1 in zip(edges[::2], edges[1::2], strict=True)
+        if s1 - s0 > 0.03
+    ]
 
 
 def _along(
@@ -134,24 +113,18 @@ def _along(
     return solids.box(size, (x, y, (z0 + z1) / 2), material, bevel=0.004)
 
 
-def _lining(side: RoomSide, hole: Hole, depth: float, material: Material, threshold: Material | None) -> list[Surface]:
+def _lining(side: RoomSide, hole: Hole, depth: float, material: Material, threshold: Material) -> list[Surface]:
     """The inner faces of a hole, from the wall's face to `depth` behind it."""
     right, normal = np.array([*side.right, 0.0]), np.array([*side.normal, 0.0])
     left_foot = np.array([*side.at(hole.s0), hole.z0])
     right_foot = np.array([*side.at(hole.s1), hole.z0])
     up, back, wide = np.array([0, 0, hole.z1 - hole.z0]), -depth * normal, (hole.s1 - hole.s0) * right
-
-    def piece(corner: np.ndarray, a: np.ndarray, b: np.ndarray, what: Material) -> Surface:
-        return solids.panel(tuple(corner), tuple(a), tuple(b), what, step=WALL_STEP)
-
-    parts = [
-        piece(left_foot, back, up, material),
-        piece(right_foot + back, -back, up, material),
-        piece(left_foot + up, back, wide, material),
+    return [
+        solids.panel(left_foot, back, up, material, step=WALL_STEP),
+        solids.panel(right_foot + back, -back, up, material, step=WALL_STEP),
+        solids.panel(left_foot + up, back, wide, material, step=WALL_STEP),
+        solids.panel(left_foot, wide, back, threshold, step=WALL_STEP),
     ]
-    if threshold is not None:
-        parts.append(piece(left_foot, wide, back, threshold))
-    return parts
 
 
 def door_parts(passage: Passage, plan: FloorPlan, style: Style) -> list[Surface]:

@@ -1,17 +1,17 @@
 """The solids that furniture is made of. Each returns a `Surface` with outward normals and texture coordinates in metres
 (from 0 to 1 where a function says fitted)."""
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float32
 
 from locus.houses.patterns import Colour
 from locus.render.materials import Material
-from locus.render.surfaces import Surface
+from locus.render.surfaces import Surface, merged
 
-Vector = tuple[float | int, float | int, float | int]
+Vector = tuple[float | int, float | int, float | int] | Float[np.ndarray, " 3"]
 
 
 @lru_cache(maxsize=512)
@@ -54,10 +54,10 @@ def box(
     local = form.inner * inner + bevel * form.normals
     normals = form.normals
     if bulge:
-        place = local / half
-        swell = np.prod(np.where(form.across, 1 - np.clip(place, -1, 1) ** 2, 1), axis=1, keepdims=True)
-        local = local + bulge * half.min() * swell * form.outward
-        normals = normals + 0.6 * bulge * place * form.across
+        place, across = local / half, form.axis[:, None] != np.arange(3)
+        swell = np.prod(np.where(across, 1 - np.clip(place, -1, 1) ** 2, 1), axis=1, keepdims=True)
+        local = local + bulge * half.min() * swell * form.inner * ~across
+        normals = normals + 0.6 * bulge * place * across
         normals = normals / np.linalg.norm(normals, axis=1, keepdims=True)
     u, v = _grain_axes(int(np.argmax(half)))
     rows = np.arange(len(local))
@@ -65,14 +65,21 @@ def box(
     # Boards of one piece of furniture must not all show the same knot.
     x, y, z = centre
     uvs += (1.7 * x + 0.9 * z, 1.7 * y + 2.3 * z)
-    return Surface(
-        (local + np.array(centre)).astype(np.float32),
-        normals.astype(np.float32),
-        uvs.astype(np.float32),
-        form.faces,
-        material,
-        linear(tint, len(local)),
-    )
+    return _surface(local + np.array(centre), normals, uvs, form.faces, material, tint)
+
+
+def _surface(
+    points: np.ndarray,
+    normals: np.ndarray,
+    uvs: np.ndarray,
+    faces: np.ndarray,
+    material: Material,
+    tint: Colour | None = None,
+) -> Surface:
+    """A surface through a list or a grid of points."""
+    vertices = points.reshape(-1, 3).astype(np.float32)
+    normals, uvs = normals.reshape(-1, 3).astype(np.float32), uvs.reshape(-1, 2).astype(np.float32)
+    return Surface(vertices, normals, uvs, faces, material, linear(tint, len(vertices)))
 
 
 def _grain_axes(grain: int) -> tuple[np.ndarray, np.ndarray]:
@@ -87,59 +94,46 @@ def _grain_axes(grain: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(u), np.array(v)
 
 
-@dataclass(frozen=True, eq=False)
-class _BoxForm:
+class _BoxForm(NamedTuple):
     """What all boxes with the same division share: each vertex is `inner` times the box's half size without its
-    bevel, plus the bevel along the normal."""
+    bevel, plus the bevel along the normal. `axis` is the one across which its face lies."""
 
     inner: np.ndarray
     normals: np.ndarray
     axis: np.ndarray
-    outward: np.ndarray
-    across: np.ndarray
     faces: np.ndarray
 
 
 @lru_cache(maxsize=512)
 def _box_form(nx: int, ny: int, nz: int, bevelled: bool) -> _BoxForm:
     counts = (nx, ny, nz)
-    inner, normals, axes, outward, faces, start = [], [], [], [], [], 0
+    inner, normals, axes, faces, start = [], [], [], [], 0
     for axis in range(3):
-        a, b = (axis + 1) % 3, (axis + 2) % 3
-        lines = [np.linspace(-1, 1, counts[k] + 1) for k in (a, b)]
+        lines = [np.linspace(-1, 1, counts[(axis + k) % 3] + 1) for k in (1, 2)]
         lean = [np.zeros(len(line)) for line in lines]
         if bevelled:
-            lines = [np.concatenate([[-1], line, [1]]) for line in lines]
-            lean = [np.concatenate([[-1], flat, [1]]) for flat in lean]
+            lines = [np.pad(line, 1, mode="edge") for line in lines]
+            lean = [np.pad(flat, 1, constant_values=(-1, 1)) for flat in lean]
         for sign in (-1, 1):
-            grid_b, grid_a = np.meshgrid(lines[1], lines[0], indexing="ij")
-            lean_b, lean_a = np.meshgrid(lean[1], lean[0], indexing="ij")
-            place, normal = np.zeros((grid_a.size, 3)), np.zeros((grid_a.size, 3))
-            place[:, a], place[:, b], place[:, axis] = grid_a.ravel(), grid_b.ravel(), sign
-            normal[:, a], normal[:, b], normal[:, axis] = lean_a.ravel(), lean_b.ravel(), sign
+            place, normal = (_on_face(axis, sign, *along) for along in (lines, lean))
             inner.append(place)
             normals.append(normal / np.linalg.norm(normal, axis=1, keepdims=True))
-            axes.append(np.full(grid_a.size, axis))
-            outward.append(np.tile(sign * np.eye(3)[axis], (grid_a.size, 1)))
-            face = _faces_of_grid(*grid_a.shape)
+            axes.append(np.full(len(place), axis))
+            face = _faces_of_grid(len(lines[1]), len(lines[0]))
             faces.append((face if sign > 0 else face[:, ::-1]) + np.int32(start))
-            start += grid_a.size
-    which = np.concatenate(axes)
-    return _BoxForm(
-        np.concatenate(inner),
-        np.concatenate(normals),
-        which,
-        np.concatenate(outward),
-        which[:, None] != np.arange(3),
-        np.concatenate(faces).astype(np.int32),
-    )
+            start += len(place)
+    return _BoxForm(*(np.concatenate(arrays) for arrays in (inner, normals, axes, faces)))
 
 
-def cushion(
-    size: Vector, centre: Vector, material: Material, tint: Colour | None = None, bulge: float = 0.35
-) -> Surface:
+def _on_face(axis: int, sign: int, u: np.ndarray, v: np.ndarray) -> Float[np.ndarray, "n 3"]:
+    """A grid of vectors with `sign` along one axis, and u and v along the two that follow it."""
+    across, up = np.meshgrid(u, v)
+    return np.roll(np.stack([np.full(across.size, sign), across.ravel(), up.ravel()], axis=1), axis, axis=1)
+
+
+def cushion(size: Vector, centre: Vector, material: Material, bulge: float = 0.35) -> Surface:
     """A soft box."""
-    return box(size, centre, material, bevel=min(size) * 0.42, step=max(min(size), 0.1) * 0.6, tint=tint, bulge=bulge)
+    return box(size, centre, material, bevel=min(size) * 0.42, step=max(min(size), 0.1) * 0.6, bulge=bulge)
 
 
 def lathe(
@@ -152,37 +146,27 @@ def lathe(
 ) -> Surface:
     """A profile of (radius, height), from the bottom up along the outside, turned around the vertical axis."""
     angle = np.linspace(0, 2 * np.pi, segments + 1)
-    cosine, sine = np.cos(angle)[None], np.sin(angle)[None]
+    whole = np.array(profile, float)
+    arc = _arc_length(whole)
 
-    def turned(line: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "m 3"]:
-        rings = [line[:, :1] * cosine, line[:, :1] * sine, np.repeat(line[:, 1:], len(angle), 1)]
-        return np.stack(rings, -1).reshape(-1, 3)
+    def around(line: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n s 3"]:
+        radius, height = line[:, :1], np.repeat(line[:, 1:], len(angle), 1)
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle), height], -1)
 
-    vertices, normals, uvs, faces, start = [], [], [], [], 0
-    along = 0.0
-    points = np.array(profile, float)
-    for piece in [points] if smooth else [points[i : i + 2] for i in range(len(points) - 1)]:
-        tangent = np.gradient(piece, axis=0)
+    pieces = []
+    for piece in [slice(None)] if smooth else [slice(k, k + 2) for k in range(len(whole) - 1)]:
+        line = whole[piece]
+        tangent = np.gradient(line, axis=0)
         outward = np.stack([tangent[:, 1], -tangent[:, 0]], axis=1)
         outward /= np.maximum(np.linalg.norm(outward, axis=1, keepdims=True), 1e-9)
-        arc = along + np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(piece, axis=0), axis=1))])
-        along = float(arc[-1])
-        vertices.append(turned(piece))
-        normals.append(turned(outward))
-        reach = max(float(piece[:, 0].max()), 0.01)
-        around, up = np.tile(angle * reach, (len(piece), 1)), np.repeat(arc[:, None], len(angle), 1)
-        uvs.append(np.stack([around, up], -1).reshape(-1, 2))
-        faces.append(_faces_of_grid(len(piece), len(angle)) + start)
-        start += len(piece) * len(angle)
-    position = np.concatenate(vertices) + np.array(centre)
-    return Surface(
-        position.astype(np.float32),
-        np.concatenate(normals).astype(np.float32),
-        np.concatenate(uvs).astype(np.float32),
-        np.concatenate(faces).astype(np.int32),
-        material,
-        linear(tint, start),
-    )
+        uvs = np.stack(np.meshgrid(angle * max(float(line[:, 0].max()), 0.01), arc[piece]), -1)
+        faces = _faces_of_grid(len(line), len(angle))
+        pieces.append(_surface(around(line) + np.array(centre), around(outward), uvs, faces, material, tint))
+    return merged(pieces)
+
+
+def _arc_length(path: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    return np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
 
 
 def cylinder(
@@ -206,9 +190,7 @@ def ball(radius: float, centre: Vector, material: Material, tint: Colour | None 
     return lathe(profile, material, centre, 16, tint)
 
 
-def tube(
-    path: Float[np.ndarray, "n 3"], radius: float, material: Material, segments: int = 8, tint: Colour | None = None
-) -> Surface:
+def tube(path: Float[np.ndarray, "n 3"], radius: float, material: Material, segments: int = 8) -> Surface:
     """A round bar along a path."""
     tangent = np.gradient(path, axis=0)
     tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
@@ -218,17 +200,9 @@ def tube(
     b = np.cross(tangent, a)
     angle = np.linspace(0, 2 * np.pi, segments + 1)
     outward = np.cos(angle)[None, :, None] * a[:, None] + np.sin(angle)[None, :, None] * b[:, None]
-    vertices = (path[:, None] + radius * outward).reshape(-1, 3)
-    arc = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
-    uvs = np.stack([np.repeat(arc[:, None], len(angle), 1), np.tile(angle * radius, (len(path), 1))], -1).reshape(-1, 2)
-    return Surface(
-        vertices.astype(np.float32),
-        outward.reshape(-1, 3).astype(np.float32),
-        uvs.astype(np.float32),
-        _faces_of_grid(len(path), len(angle)),
-        material,
-        linear(tint, len(vertices)),
-    )
+    around, along = np.meshgrid(angle * radius, _arc_length(path))
+    faces = _faces_of_grid(len(path), len(angle))
+    return _surface(path[:, None] + radius * outward, outward, np.stack([along, around], -1), faces, material)
 
 
 def rod(start: Vector, end: Vector, radius: float, material: Material) -> Surface:
@@ -248,13 +222,7 @@ def sheet(points: Float[np.ndarray, "r c 3"], material: Material, fitted: bool =
         upward = np.linalg.norm(np.diff(points, axis=0), axis=-1)
         u = np.concatenate([np.zeros((rows, 1)), np.cumsum(across, axis=1)], axis=1)
         v = np.concatenate([np.zeros((1, columns)), np.cumsum(upward, axis=0)], axis=0)
-    return Surface(
-        points.reshape(-1, 3).astype(np.float32),
-        normal.reshape(-1, 3).astype(np.float32),
-        np.stack([u, v], -1).reshape(-1, 2).astype(np.float32),
-        _faces_of_grid(rows, columns),
-        material,
-    )
+    return _surface(points, normal, np.stack([u, v], -1), _faces_of_grid(rows, columns), material)
 
 
 def panel(

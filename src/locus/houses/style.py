@@ -8,6 +8,8 @@ from locus.houses import fabrics, finishes
 from locus.houses.patterns import Colour, any_hue, hsv, near
 from locus.render.materials import Material
 
+METALS = ((0.8, 0.8, 0.8), (0.75, 0.62, 0.38), (0.22, 0.22, 0.22))
+
 
 @dataclass(frozen=True, eq=False)
 class Style:
@@ -65,9 +67,7 @@ def draw_style(rng: np.random.Generator, textures: tuple[Material, ...] = ()) ->
         door_panels=panels[rng.integers(len(panels))],
         window_frame=finishes.painted_wood(rng, (0.2, 0.2, 0.21) if dark else white),
         sill=finishes.marble(rng) if rng.random() < 0.4 else trim,
-        metal=finishes.metal(
-            rng, near(rng, [(0.8, 0.8, 0.8), (0.75, 0.62, 0.38), (0.22, 0.22, 0.22)][rng.integers(3)])
-        ),
+        metal=finishes.metal(rng, near(rng, METALS[rng.integers(len(METALS))])),
         woods=tuple(finishes.wood(rng) for _ in range(4)),
         paints=tuple(finishes.painted_wood(rng, colour) for colour in paint),
         cloths=tuple(fabrics.fabric(rng) for _ in range(3)),

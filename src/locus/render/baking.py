@@ -17,7 +17,8 @@ from locus.render.surfaces import Mesh
 from locus.scenes.rays import Tracer
 
 GATHER_RAYS = 24
-WINDOW_RAYS = 8
+WINDOW_RAYS = (2, 4)
+"""Columns and rows of points on each window."""
 LAMP_RAYS = 6
 SUN_RAYS = 4
 BOUNCES = 3
@@ -69,9 +70,8 @@ def bake(
         return hits, direct, _from_sun(mine, tracer, lights)
 
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(gather, starts))
-        direct = np.concatenate([result[1] for result in results])
-        sun = np.concatenate([result[2] for result in results])
+        hits, *gathered = zip(*pool.map(gather, starts), strict=True)
+        direct, sun = (np.concatenate(light) for light in gathered)
         emitted = direct + sun[:, None] * lights.outside.sunlight
         smooth = _smoothing(mesh)
         indirect = np.zeros_like(direct)
@@ -79,11 +79,7 @@ def bake(
             per_face = albedo * (emitted + indirect)[mesh.faces].mean(axis=1)
             # A ray that meets nothing reads the last row.
             sent = np.concatenate([per_face, np.zeros((1, 3), np.float32)])
-
-            def bounce(result: tuple, sent: np.ndarray = sent) -> np.ndarray:
-                return sent[result[0]].mean(axis=1)
-
-            indirect = np.concatenate(list(pool.map(bounce, results)))
+            indirect = np.concatenate(list(pool.map(lambda faces, sent=sent: sent[faces].mean(axis=1), hits)))
             for _ in range(3):
                 indirect = smooth @ indirect
     direct = smooth @ direct
@@ -142,21 +138,13 @@ def _gather(
     sky = np.zeros((len(flat), 3), np.float32)
     missed = np.flatnonzero(face < 0)
     if len(missed):
-        lit = _other_window(origins[missed], flat[missed], lights.windows, points.room[missed // GATHER_RAYS])
-        sky[missed] = lights.outside.radiance(flat[missed]) * lit[:, None]
+        sky[missed] = lights.outside.radiance(flat[missed])
+        if lights.windows:
+            # The windows of its own room are sampled by themselves; a ray that leaves by none slipped through a crack.
+            through = window_met(origins[missed], flat[missed], lights.windows)
+            rooms = np.array([window.room for window in lights.windows], np.int32)
+            sky[missed[(through < 0) | (rooms[through] == points.room[missed // GATHER_RAYS])]] = 0
     return face.reshape(count, -1), sky.reshape(count, -1, 3).mean(axis=1)
-
-
-def _other_window(
-    origins: Vectors, directions: Vectors, windows: list[Window], room: Numbers
-) -> Bool[np.ndarray, " n"]:
-    """Whether a ray leaves by a window of another room (those of its own are sampled by themselves). One that leaves
-    by no window at all has slipped through a crack; without windows the scene lies in the open."""
-    if not windows:
-        return np.ones(len(origins), bool)
-    through = window_met(origins, directions, windows)
-    rooms = np.array([window.room for window in windows], np.int32)
-    return (through >= 0) & (rooms[through] != room)
 
 
 def window_met(origins: Vectors, directions: Vectors, windows: list[Window]) -> Numbers:
@@ -177,15 +165,14 @@ def window_met(origins: Vectors, directions: Vectors, windows: list[Window]) -> 
 def _from_windows(points: _Points, tracer: Tracer, lights: Lights, rng: np.random.Generator) -> Vectors:
     """Light of the sky through the windows of the point's own room."""
     total = np.zeros_like(points.position)
-    columns = 2 if WINDOW_RAYS % 2 == 0 else 1
-    rows = WINDOW_RAYS // columns
+    columns, rows = WINDOW_RAYS
+    cell = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2)
     for window in lights.windows:
         inward = np.array(window.inward, np.float32)
         centre = np.array(window.centre, np.float32)
         chosen = np.flatnonzero((points.room == window.room) & ((points.position - centre) @ inward > 0.01))
         if not len(chosen):
             continue
-        cell = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1).reshape(-1, 2)
         jitter = rng.random((len(chosen), len(cell), 2), np.float32)
         where = (cell + jitter) / np.array([columns, rows], np.float32) * 2 - 1
         target = centre + where[..., :1] * np.array(window.across, np.float32)
@@ -233,11 +220,8 @@ def _from_lamps(points: _Points, tracer: Tracer, lights: Lights, rng: np.random.
 
 
 def _from_sun(points: _Points, tracer: Tracer, lights: Lights) -> Scalars:
-    sun = lights.outside.sun
-    cosine = points.normal @ sun
+    cosine = points.normal @ lights.outside.sun
     cosine = np.where(points.thin, np.abs(cosine) / 2, np.maximum(cosine, 0)).astype(np.float32)
-    if not lights.outside.sunlight.any():
-        return np.zeros_like(cosine)
     return cosine * sun_share(points.position, cosine, tracer, lights)
 
 
@@ -246,7 +230,7 @@ def sun_share(positions: Vectors, cosine: Scalars, tracer: Tracer, lights: Light
     every position: a penumbra in a few steps looks better than a noisy one."""
     share = np.zeros(len(positions), np.float32)
     facing = np.flatnonzero(cosine > 0)
-    if not len(facing):
+    if not len(facing) or not lights.outside.sunlight.any():
         return share
     a, b = basis(lights.outside.sun[None])
     for x, y in disc(SUN_RAYS, np.zeros(1))[0] * lights.outside.sun_radius:

@@ -37,6 +37,14 @@ class Ground:
     """Number of the area; -1 between areas (in a doorway)."""
     floor: float = 0.0
 
+    def within(self, area: int) -> Bool[np.ndarray, "rows columns"]:
+        """The free cells of one area."""
+        return self.free & (self.area == area)
+
+    def clearance(self, cells: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, " n"]:
+        """Metres from cells to the nearest that is not free."""
+        return ndimage.distance_transform_edt(np.pad(self.free, 1))[1:-1, 1:-1][tuple(cells.T)] * self.cell
+
     def position(self, cells: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
         """x, y of cells given as (row, column)."""
         return np.array(self.corner) + (cells[:, ::-1] + 0.5) * self.cell
@@ -87,7 +95,7 @@ def panorama(
     since a spot seen from one point only teaches nothing. Without a number, all areas are visited."""
     points = len(order) * POINTS_PER_ROOM if frames is None else -(-frames // HEADINGS)
     visited = list(order[: max(1, round(points / POINTS_PER_ROOM))])
-    cells = [int((ground.free & (ground.area == k)).sum()) for k in visited]
+    cells = [int(ground.within(k).sum()) for k in visited]
     visited = [k for k, count in zip(visited, cells, strict=True) if count]
     if not visited:
         raise LocusError("there is no free floor on which a camera could stand; is the mesh upright and in metres?")
@@ -113,11 +121,9 @@ def _stand_in(
 ) -> list[Float[np.ndarray, "4 4"]]:
     """Panoramas from points far from each other: each time, of a few cells far from those chosen, the one from which
     one sees most."""
-    free = ground.free & (ground.area == area)
-    clearance = ndimage.distance_transform_edt(np.pad(ground.free, 1))[1:-1, 1:-1] * ground.cell
-    cells = np.argwhere(free)
+    cells = np.argwhere(ground.within(area))
     position = ground.position(cells)
-    room_to_breathe = np.minimum(clearance[cells[:, 0], cells[:, 1]], 0.5)
+    room_to_breathe = np.minimum(ground.clearance(cells), 0.5)
     chosen: list[int] = []
     poses = []
     for _ in range(count):
@@ -142,19 +148,18 @@ def _headings(
     """Six views around, each turned a little where it would show too little; and how good they are in all."""
     poses, total = [], 0.0
     for k in range(HEADINGS):
-        best, best_score = None, -np.inf
+        views = []
         for turn in (0.0, 0.2, -0.2, 0.4, -0.4):
             pitch = float(np.clip(rng.normal(-0.2, 0.06), -0.4, 0.02))
             pose = pose_of(x, y, z, start + k * 2 * np.pi / HEADINGS + turn, pitch)
             things, bad = eyes.judge(pose)
             score = min(things, LEAST_THINGS + 1) - 8 * max(bad - 0.05, 0) - 0.5 * abs(turn)
-            if score > best_score:
-                best, best_score = pose, score
+            views.append((score, pose))
             if things >= LEAST_THINGS + 1 and bad < 0.05:
                 break
-        assert best is not None
-        poses.append(best)
-        total += best_score
+        score, pose = max(views, key=lambda view: view[0])
+        poses.append(pose)
+        total += score
     return total, poses
 
 
@@ -178,13 +183,12 @@ def walk(
 def _tour(ground: Ground, order: Sequence[int], rng: np.random.Generator) -> Int[np.ndarray, "n 2"]:
     """Cells of a shortest way through a few places of every area, keeping away from obstacles."""
     labels, _ = ndimage.label(ground.free)
-    clearance = ndimage.distance_transform_edt(np.pad(ground.free, 1))[1:-1, 1:-1] * ground.cell
-    first = next((k for k in order if (ground.free & (ground.area == k)).any()), None)
+    first = next((k for k in order if ground.within(k).any()), None)
     if first is None:
         raise LocusError("there is no free floor on which a camera could walk; is the mesh upright and in metres?")
-    counts = np.bincount(labels[ground.free & (ground.area == first)])
-    component = labels == int(np.argmax(counts))
+    component = labels == int(np.argmax(np.bincount(labels[ground.within(first)])))
     cells = np.argwhere(component)
+    clearance = ground.clearance(cells)
     number = np.full(ground.free.shape, -1)
     number[component] = np.arange(len(cells))
     edges, costs = [], []
@@ -194,7 +198,7 @@ def _tour(ground: Ground, order: Sequence[int], rng: np.random.Generator) -> Int
         a, b = np.flatnonzero(inside), number[tuple(ends[inside].T)]
         a, b = a[b >= 0], b[b >= 0]
         edges.append(np.stack([a, b]))
-        room = np.minimum(clearance[tuple(cells[a].T)], clearance[tuple(cells[b].T)])
+        room = np.minimum(clearance[a], clearance[b])
         costs.append(np.hypot(dr, dc) * (1 + 0.15 / np.maximum(room, 0.02)))
     row, column = np.concatenate(edges, axis=1)
     graph = coo_matrix((np.concatenate(costs), (row, column)), shape=(len(cells), len(cells))).tocsr()
@@ -223,9 +227,7 @@ def _smooth(ground: Ground, cells: Int[np.ndarray, "n 2"]) -> Float[np.ndarray, 
         middle = path.copy()
         middle[1:-1] = 0.25 * path[:-2] + 0.5 * path[1:-1] + 0.25 * path[2:]
         at = ((middle - np.array(ground.corner)) / ground.cell).astype(int)
-        stays = ground.free[
-            np.clip(at[:, 1], 0, ground.free.shape[0] - 1), np.clip(at[:, 0], 0, ground.free.shape[1] - 1)
-        ]
+        stays = ground.free[tuple(np.clip(at[:, ::-1], 0, np.array(ground.free.shape) - 1).T)]
         path = np.where(stays[:, None], middle, path)
     return path
 

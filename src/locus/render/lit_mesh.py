@@ -138,8 +138,6 @@ class LitMesh:
 
     def _sunlight(self, spots: "_Spots") -> Scalars:
         sun = self.lights.outside.sun
-        if not self.lights.outside.sunlight.any():
-            return np.zeros(len(spots.point), np.float32)
         cosine = np.maximum(spots.facing @ sun, 0) * ((spots.flat @ sun > 0) & self._near_sun[spots.face])
         return cosine * sun_share(spots.point, cosine, self.tracer, self.lights)
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import cv2
 import numpy as np
 from jaxtyping import Float32, UInt8
 
 from locus.render.ray_arrays import Numbers, Scalars, Vectors
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +31,20 @@ class Material:
     """A leaf or a cloth: lit from both sides."""
 
 
+def numbered(objects: Sequence[Value]) -> tuple[list[Value], list[int]]:
+    """Distinct objects in the order in which they are met, and the number among them of each of the given ones."""
+    distinct = {id(each): each for each in objects}
+    number = {key: index for index, key in enumerate(distinct)}
+    return list(distinct.values()), [number[id(each)] for each in objects]
+
+
 class TextureStore:
     """All textures of a scene. Texels are kept as RGBA bytes, the square root of linear colour, so that one gather
     fetches a texel and squaring decodes it."""
 
     def __init__(self, materials: Sequence[Material]) -> None:
-        distinct: dict[int, int] = {}
-        textures = []
-        for material in materials:
-            if id(material.texture) not in distinct:
-                distinct[id(material.texture)] = len(textures)
-                textures.append(material.texture)
-        self.texture = np.array([distinct[id(material.texture)] for material in materials], np.int32)
+        textures, number = numbered([material.texture for material in materials])
+        self.texture = np.array(number, np.int32)
         levels: list[UInt8[np.ndarray, "texels 4"]] = []
         self.first_texel = np.zeros((len(textures), 13), np.int64)
         self.log_size = np.zeros(len(textures), np.int32)

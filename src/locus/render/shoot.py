@@ -1,10 +1,9 @@
 """A shoot: a lit mesh, a camera and its poses; taking the pictures, lazily or ahead on two threads."""
 
-from collections import OrderedDict
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
-from threading import Lock
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int32, UInt8
@@ -17,6 +16,7 @@ from locus.render.lit_mesh import LitMesh
 from locus.render.sensor import photograph, structured_light
 from locus.scenes.scene import Convention, Frame, LabelClass, Scene
 from locus.scenes.source import Source
+from locus.threads import in_order
 
 CONVENTION = Convention(depth_scale=1.0)
 AHEAD = 4
@@ -47,8 +47,8 @@ class Shoot:
     ) -> None:
         self.camera, self.poses, self.labelled = camera, poses, labelled
         self._lit, self._seed, self._depth_noise = lit, seed, depth_noise
-        self._recent: OrderedDict[int, Shot] = OrderedDict()
-        self._lock = Lock()
+        # Kept for a while: image, depth and labels of a frame are asked for one after the other.
+        self.recent = lru_cache(AHEAD)(self.take)
 
     def take(self, number: int) -> Shot:
         """Render one picture."""
@@ -58,15 +58,6 @@ class Shoot:
         depth = structured_light(seen.depth, rng) if self._depth_noise else seen.depth
         return Shot(image, depth, seen.semantic, seen.instance)
 
-    def recent(self, number: int) -> Shot:
-        """The same, kept for a while: image, depth and labels of a frame are asked for one after the other."""
-        with self._lock:
-            if number not in self._recent:
-                self._recent[number] = self.take(number)
-                if len(self._recent) > AHEAD:
-                    self._recent.popitem(last=False)
-            return self._recent[number]
-
     def scene(self, name: str, form: str, classes: Sequence[LabelClass]) -> Scene:
         """A scene whose frames are rendered when they are looked at."""
         sources = [RenderedSource(f"{number:05d}", self, number) for number in range(len(self.poses))]
@@ -74,18 +65,10 @@ class Shoot:
 
     def frames(self, classes: Sequence[LabelClass]) -> Generator[Frame, None, None]:
         """All frames in order, rendered ahead on two threads; each can be forgotten before the next."""
-        with ThreadPoolExecutor(2) as pool:
-            waiting: OrderedDict[int, Future[Shot]] = OrderedDict()
-            try:
-                for number in range(len(self.poses)):
-                    for ahead in range(number, min(number + AHEAD, len(self.poses))):
-                        if ahead not in waiting:
-                            waiting[ahead] = pool.submit(self.take, ahead)
-                    shot = waiting.pop(number).result()
-                    yield Frame(RenderedSource(f"{number:05d}", self, number, shot), CONVENTION, classes)
-            finally:
-                # Interrupted: what has not begun is not begun.
-                pool.shutdown(wait=True, cancel_futures=True)
+        # Closed when interrupted: what has not begun is not begun.
+        with closing(in_order(self.take, range(len(self.poses)), workers=2, ahead=AHEAD)) as shots:
+            for number, shot in enumerate(shots):
+                yield Frame(RenderedSource(f"{number:05d}", self, number, shot), CONVENTION, classes)
 
 
 def plan_shoot(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float, Float32, Int32
 
-from locus.render.materials import Material
+from locus.render.materials import Material, numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +78,7 @@ class Mesh:
 def join(things: Sequence[Thing]) -> Mesh:
     """One mesh of all things; materials are numbered in the order in which they are met."""
     parts = [(thing, part) for thing in things for part in thing.parts]
-    number: dict[int, int] = {}
-    materials = []
-    for _, part in parts:
-        if id(part.material) not in number:
-            number[id(part.material)] = len(materials)
-            materials.append(part.material)
+    materials, number = numbered([part.material for _, part in parts])
     counts = [len(part.faces) for _, part in parts]
 
     def per_face(values: list[int]) -> Int32[np.ndarray, " f"]:
@@ -91,7 +86,7 @@ def join(things: Sequence[Thing]) -> Mesh:
 
     return Mesh(
         **_stacked([part for _, part in parts]),
-        material=per_face([number[id(part.material)] for _, part in parts]),
+        material=per_face(number),
         semantic=per_face([thing.semantic for thing, _ in parts]),
         instance=per_face([thing.instance for thing, _ in parts]),
         materials=materials,

@@ -75,9 +75,8 @@ def sink(rng: np.random.Generator, look: KitchenLook, width: float) -> Item:
 
 def hob(rng: np.random.Generator, look: KitchenLook) -> Item:
     width = 0.56
-    plate = panel(
-        (-width / 2 + 0.01, -0.24, 0.0085), (width - 0.02, 0, 0), (0, 0.48, 0), prints.hob_plate(rng), fitted=True
-    )
+    corner = (-width / 2 + 0.01, -0.24, 0.0085)
+    plate = panel(corner, (width - 0.02, 0, 0), (0, 0.48, 0), prints.hob_plate(rng), fitted=True)
     parts = [box((width, 0.5, 0.008), (0, 0, 0.004), look.black, 0.002), plate]
     if rng.random() < 0.4:
         burner = [(0.03, 0), (0.045, 0.004), (0.045, 0.012), (0, 0.014)]

@@ -68,8 +68,7 @@ def dishes(rng: np.random.Generator, style: Style) -> Item:
         parts = [lathe(profile, glaze, (0, 0, 0.01 * k), 24) for k in range(count)]
         if form == "place":
             steel = finishes.metal(rng)
-            for x in (-0.15, 0.15):
-                parts.append(box((0.018, 0.19, 0.004), (x, 0, 0.003), steel, 0.001))
+            parts += [box((0.018, 0.19, 0.004), (x, 0, 0.003), steel, 0.001) for x in (-0.15, 0.15)]
     return Item("dishes", parts).centred()
 
 

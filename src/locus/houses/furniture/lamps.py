@@ -4,7 +4,7 @@ import numpy as np
 
 from locus.houses import finishes
 from locus.houses.items import Item
-from locus.houses.patterns import Colour, hsv, shaded
+from locus.houses.patterns import hsv, shaded
 from locus.houses.solids import ball, cylinder, lathe, rod, tube
 from locus.houses.style import Style
 from locus.render.lights import Lamp
@@ -17,9 +17,8 @@ def _shade(
     rng: np.random.Generator, style: Style, low: float, high: float, height: float, z: float, on: bool
 ) -> list[Surface]:
     """A lampshade: an outer and an inner face, glowing when lit."""
-    colour: Colour = (
-        hsv(rng.uniform(0.08, 0.14), rng.uniform(0.03, 0.25), 0.93) if rng.random() < 0.7 else style.accent(rng)
-    )
+    cream = rng.random() < 0.7
+    colour = hsv(rng.uniform(0.08, 0.14), rng.uniform(0.03, 0.25), 0.93) if cream else style.accent(rng)
     glow = finishes.glowing(shaded(colour, 0.95), rng.uniform(0.9, 1.5)) if on else finishes.plastic(rng, colour)
     profile = [(low, 0.0), (low * 0.5 + high * 0.5, height / 2), (high, height)]
     inside = [(r - 0.004, h) for r, h in profile[::-1]]
@@ -39,8 +38,7 @@ def floor_lamp(rng: np.random.Generator, style: Style, lamps_on: float) -> Item:
     radius = rng.uniform(0.15, 0.24)
     parts: list[Surface] = []
     if rng.random() < 0.3:
-        for k in range(3):
-            angle = 2 * np.pi * k / 3
+        for angle in 2 * np.pi * np.arange(3) / 3:
             foot = (0.25 * np.cos(angle), 0.25 * np.sin(angle), 0)
             parts.append(rod(foot, (0, 0, height - 0.3), 0.014, style.wood(rng)))
     else:
@@ -107,8 +105,7 @@ def ceiling_lamp(rng: np.random.Generator, style: Style, lamps_on: float, drop: 
             parts.append(lathe([(radius * r, z) for r, z in profile], material, (0, 0, -drop), 28))
     else:
         bulb = finishes.glowing((1.0, 0.93, 0.8), 1.5 if on else 0.4)
-        for k in range(5):
-            angle = 2 * np.pi * k / 5
+        for angle in 2 * np.pi * np.arange(5) / 5:
             x, y = 0.24 * np.cos(angle), 0.24 * np.sin(angle)
             parts.append(rod((0, 0, -drop + 0.12), (x, y, -drop + 0.08), 0.008, style.metal))
             parts.append(ball(0.05, (x, y, -drop + 0.06), bulb))

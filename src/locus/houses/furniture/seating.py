@@ -136,8 +136,7 @@ def office_chair(rng: np.random.Generator, style: Style) -> Item:
     seat, high = rng.uniform(0.44, 0.52), rng.uniform(0.45, 0.7)
     wheel = [(0.0, -0.027), (0.02, -0.02), (0.027, 0), (0.02, 0.02), (0.0, 0.027)]
     parts = []
-    for k in range(5):
-        angle = 2 * np.pi * (k + 0.25) / 5
+    for angle in 2 * np.pi * (np.arange(5) + 0.25) / 5:
         x, y = 0.29 * np.cos(angle), 0.29 * np.sin(angle)
         parts.append(rod((0, 0, 0.1), (x, y, 0.06), 0.018, black))
         parts.append(lathe(wheel, black, (x, y, 0.028)))

@@ -34,10 +34,9 @@ def _support(
     if form == "square":
         parts += [box((thick, thick, height), (x, y, height / 2), material) for x, y in feet]
         apron = 0.08 if width > 0.8 else 0.04
-        for y in (-half_y, half_y):
-            parts.append(box((inner, 0.02, apron), (0, y, height - apron / 2), material))
-        for x in (-half_x, half_x):
-            parts.append(box((0.02, depth - 2 * inset - 2 * thick, apron), (x, 0, height - apron / 2), material))
+        z, deep = height - apron / 2, depth - 2 * inset - 2 * thick
+        parts += [box((inner, 0.02, apron), (0, y, z), material) for y in (-half_y, half_y)]
+        parts += [box((0.02, deep, apron), (x, 0, z), material) for x in (-half_x, half_x)]
     elif form == "round":
         profile = [(thick * 0.28, 0), (thick * 0.4, height * 0.3), (thick * 0.55, height * 0.7), (thick * 0.5, height)]
         parts += [lathe(profile, material, (x, y, 0), 12) for x, y in feet]
@@ -110,9 +109,8 @@ def side_table(rng: np.random.Generator, style: Style) -> Item:
 
 
 def console_table(rng: np.random.Generator, style: Style) -> Item:
-    return table(
-        rng, style, "console table", rng.uniform(0.8, 1.2), rng.uniform(0.28, 0.36), rng.uniform(0.75, 0.86), False
-    )
+    width, depth, height = rng.uniform(0.8, 1.2), rng.uniform(0.28, 0.36), rng.uniform(0.75, 0.86)
+    return table(rng, style, "console table", width, depth, height, False)
 
 
 def desk(rng: np.random.Generator, style: Style) -> Item:

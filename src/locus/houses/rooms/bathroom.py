@@ -21,8 +21,8 @@ def furnish(space: Space, home: Household) -> None:
     space.along_wall(home.make("toilet", sanitary.toilet), gap=0.01)
     common.dress_windows(space, home)
     if rng.random() < 0.6:
-        machine = space.along_wall(home.make("washing machine", sanitary.washing_machine), gap=0.03)
-        common.clutter(space, home, machine, 2)
+        machine = home.make("washing machine", sanitary.washing_machine)
+        common.clutter(space, home, space.along_wall(machine, gap=0.03), 2)
     for _ in range(int(rng.integers(1, 4))):
         space.hang(home.make("towel", sanitary.towel), rng.uniform(1.2, 1.5))
     cx, cy = space.room.centre

@@ -19,8 +19,7 @@ def furnish(space: Space, home: Household) -> None:
     if console:
         common.clutter(space, home, console, 3)
         common.hang_mirror(space, home, console, (0.4, 0.6), (0.6, 0.9), 1.6)
-    rack = space.along_wall(home.make("shoe rack", storage.shoe_rack))
-    common.clutter(space, home, rack, 1)
+    common.clutter(space, home, space.along_wall(home.make("shoe rack", storage.shoe_rack)), 1)
     space.hang(home.make("coat rack", storage.coat_rack), 1.7)
     if rng.random() < 0.5:
         space.along_wall(seating.bench(rng, style))

@@ -119,7 +119,7 @@ def _backsplash(space: Space, home: Household, side: RoomSide, start: float, end
             top = min(top, hole.z0 - 0.04)
     low, right = units.WORKTOP, np.array([*side.right, 0.0]) * (end - start)
     corner = (*side.at(start, 0.004), low)
-    space.wall_parts.append(panel(corner, tuple(right), (0, 0, top - low), tiles, step=0.14))
+    space.wall_parts.append(panel(corner, right, (0, 0, top - low), tiles, step=0.14))
 
 
 def _cabinets(space: Space, home: Household, look: units.KitchenLook, side: RoomSide, start: float, end: float) -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from locus.houses.floor_plan import RoomSide
 from locus.houses.furniture import devices, lamps, seating, storage, tables, textiles
 from locus.houses.items import Item
 from locus.houses.placing import Placed, Space, facing
@@ -14,8 +13,9 @@ from locus.houses.rooms.dining import dining_group
 def furnish(space: Space, home: Household) -> None:
     rng, style = home.rng, home.style
     sofa = home.make("sofa", seating.sofa)
-    # The television wall first: the longest stretch of wall, the sofa looks at it from across.
-    stand = space.along_wall(home.make("tv stand", storage.sideboard, "tv stand"), _by_length(space), prefer=0.5)
+    # The television wall first: the longest without doors and windows, the sofa looks at it from across.
+    longest = sorted(space.room.sides, key=lambda side: sum(hole.s1 - hole.s0 for hole in side.holes) - side.length)
+    stand = space.along_wall(home.make("tv stand", storage.sideboard, "tv stand"), longest, prefer=0.5)
     group = _before_television(space, home, sofa, stand) if stand else None
     group = group or space.along_wall(sofa, prefer=0.5) or space.anywhere(sofa, 40)
     if group:
@@ -34,11 +34,6 @@ def furnish(space: Space, home: Household) -> None:
     common.hang_ceiling_lamp(space, home, 0.1 if space.height < 2.55 else rng.uniform(0.3, 0.5))
     common.fill_walls(space, home, 7)
     common.floor_clutter(space, home, 5)
-
-
-def _by_length(space: Space) -> list[RoomSide]:
-    """Sides ordered by the length of wall without doors and low windows, longest first."""
-    return sorted(space.room.sides, key=lambda side: sum(hole.s1 - hole.s0 for hole in side.holes) - side.length)
 
 
 def _before_television(space: Space, home: Household, sofa: Item, stand: Placed) -> Placed | None:

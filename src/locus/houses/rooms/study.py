@@ -18,11 +18,9 @@ def furnish(space: Space, home: Household) -> None:
     if chair:
         space.on_shelf(chair, textiles.cushion_loose(rng, style))
         space.along_wall(home.again("floor lamp", lamps.floor_lamp, home.lamps_on), gap=0.06)
-    x, y = space.room.centre
     if rng.random() < 0.7:
-        common.lay_rug(
-            space, home, x, y, rng.uniform(1.4, 2.2), rng.uniform(1.1, 1.5), 0.0 if rng.random() < 0.5 else np.pi / 2
-        )
+        width, depth, yaw = rng.uniform(1.4, 2.2), rng.uniform(1.1, 1.5), 0.0 if rng.random() < 0.5 else np.pi / 2
+        common.lay_rug(space, home, *space.room.centre, width, depth, yaw)
     if rng.random() < 0.4:
         common.clutter(space, home, space.along_wall(home.make("chest of drawers", storage.chest_of_drawers)), 4)
     space.along_wall(home.make("bin", decor.waste_bin))
