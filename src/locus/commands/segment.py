@@ -102,8 +102,7 @@ class PredictLabels:
         from locus.landmarks import LandmarkMap
         from locus.scenes import Scene
         from locus.tasks.image_features import frame_features, image_features
-        from locus.tasks.label_files import truths_of, write_classes, write_labels
-        from locus.tasks.landmark_labels import write_landmarks
+        from locus.tasks.label_files import truths_of, write_classes, write_labels, write_landmarks
         from locus.tasks.named_images import open_inputs
         from locus.tasks.probe import Probe
 

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from locus.commands.options import Reading
+from locus.commands.options import Reading, say
 from locus.errors import LocusError
 from locus.scenes.load import AS_STATED
 
@@ -54,7 +53,7 @@ def train_from(preset: str) -> Callable[..., int]:
         Console().print(table)
         curves = out / "curves.png"
         where = f"  Curves: {curves}" if curves.is_file() else ""  # none before the first validation
-        Console(soft_wrap=True).print(escape(f"Model: {out}{where}"))
+        say(f"Model: {out}{where}")
         return 0 if summary.finished else 130
 
     return train

@@ -15,7 +15,7 @@ from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.scenes.patches import patch_centres, patch_points_camera
 from locus.scenes.scene import check_aspect
-from locus.tasks.consensus import rigid_consensus
+from locus.tasks.consensus import Motion, rigid_consensus
 from locus.tasks.five_point import poselib_camera
 from locus.tasks.matching import stuck_mask
 
@@ -139,7 +139,7 @@ def localize(
         world: The map.
         model: The model the map was made with.
         image: RGB.
-        camera: Its intrinsics.
+        camera: The image's intrinsics.
         depth: z in metres, 0 where unknown. With it the pose is found from points in space, else from pixels.
         min_confidence: Less is no answer. By default 0.16 with depth and 0.10 without (docs/maps.md).
         seed: Of the random samples. Same seed, same answer.
@@ -200,7 +200,7 @@ def _in_environment(
         matches = LandmarkMatches(**{name: values[known] for name, values in vars(matches).items()})
     positions = local.landmarks.position[matches.landmark].astype(np.float64)
     if points is not None:
-        found = _from_points(points[matches.patch], positions, METRES * world.radii[finest], seed)
+        found = rigid_consensus(points[matches.patch], positions, METRES * world.radii[finest], seed)
     else:
         patch = max(camera.width / features.shape[2], camera.height / features.shape[1])
         found = _from_pixels(matches.pixel, positions, camera, PATCHES * patch, seed)
@@ -218,22 +218,14 @@ def _in_environment(
     return Location(world.environments[environment], pose, above * float(inliers.mean()) ** 0.5, inliers, matches, "")
 
 
-def _from_points(
-    points_camera: Float[ndarray, "n 3"], positions: Float[ndarray, "n 3"], metres: float, seed: int
-) -> tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]] | None:
-    fit = rigid_consensus(points_camera, positions, metres, seed=seed)
-    return None if fit is None else (fit.b_from_a, fit.inliers)
-
-
 def _from_pixels(
     pixels: Float[ndarray, "n 2"], positions: Float[ndarray, "n 3"], camera: Camera, error: float, seed: int
-) -> tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]] | None:
+) -> Motion | None:
     if len(pixels) < 4:
         return None
     options = {"max_reproj_error": error, "max_iterations": ITERATIONS, "seed": seed}
     pose, report = poselib.estimate_absolute_pose(pixels, positions, poselib_camera(camera), options, {})
-    camera_from_world = np.eye(4)
-    camera_from_world[:3, :3], camera_from_world[:3, 3] = pose.R, pose.t
+    camera_from_world = np.vstack([pose.Rt, [0, 0, 0, 1]])
     inliers = np.asarray(report["inliers"], bool)
     if not np.isfinite(camera_from_world).all() or not inliers.any():
         return None

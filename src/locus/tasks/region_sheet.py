@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from locus.tasks import region_pictures as pictures
 from locus.tasks.instances import FoundRegion
 
@@ -13,7 +15,7 @@ def write_sheet(out: Path, query: pictures.Picture, name: str, found: Sequence[F
     for each in found[:views]:
         picture = pictures.outlined(each.image.read(), each.mask)
         if each.box is not None:
-            picture = pictures.boxed(picture, each.box, pictures.TINT)
+            picture = pictures.boxed(picture, each.box)
         caption = f"{each.score:.2f}  {each.image.name}" + ("" if each.mask.any() else "  (nothing)")
         tiles.append(pictures.captioned(picture, caption))
     pictures.write(out, pictures.tiles(tiles))
@@ -22,4 +24,4 @@ def write_sheet(out: Path, query: pictures.Picture, name: str, found: Sequence[F
 def write_masks(folder: Path, found: Sequence[FoundRegion]) -> None:
     """NAME.png for each image: 255 inside the region, 0 outside."""
     for each in found:
-        pictures.write_mask(folder / f"{each.image.name}.png", each.mask)
+        pictures.write(folder / f"{each.image.name}.png", each.mask.astype(np.uint8) * 255)
