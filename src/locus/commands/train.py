@@ -1,5 +1,6 @@
 """The command `train`."""
 
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -61,9 +62,6 @@ def train_from(preset: str) -> Callable[..., int]:
 
 def preset_of(words: Sequence[str]) -> str:
     """The preset named on a command line."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == "--preset":
-            return following
-        if word.startswith("--preset="):
-            return word.removeprefix("--preset=")
-    return "default"
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--preset", nargs="?", default="default", const="")
+    return parser.parse_known_args(words)[0].preset

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from locus.features.dense import SceneFeatures
 from locus.files import atomic, write_json
+from locus.geometry import upwards
 from locus.landmarks import LandmarkMap
 from locus.landmarks.arrays import take
 from locus.landmarks.map_files import ply
@@ -75,7 +76,7 @@ def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: P
     painted = np.concatenate([grey, pictures.label_colours(probe.classes)])[labels]
     with atomic(out / "landmarks.ply") as file:
         file.write_bytes(ply(replace(spots, colour=painted.astype(np.float32))))
-    up = -np.mean([seen.frame(row).world_from_camera[:3, 1] for row in range(len(seen))], axis=0)
+    up = upwards(np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]))
     drawn = pictures.points_picture(spots.position, painted, up)
     pictures.write(out / "landmarks.png", pictures.with_legend(drawn, probe.classes, labels))
     stated = [

@@ -100,18 +100,12 @@ def match_landmarks(
 ) -> LandmarkMatches:
     """Every patch of an image of `size` (width, height) with its most similar landmark of one scale."""
     rows, columns = features.shape[:2]
-    similarity, landmark = world.search(features.flatten(0, 1), 1, scale)
-    if not landmark.shape[1]:
-        nothing = np.zeros(0, np.int64)
-        return LandmarkMatches(nothing, nothing, np.zeros(0), np.zeros((0, 2)), np.zeros(0, bool))
-    at = patch_centres((rows, columns), 1, 1).reshape(-1, 2)
-    return LandmarkMatches(
-        patch=np.arange(rows * columns),
-        landmark=landmark[:, 0],
-        similarity=similarity[:, 0],
-        pixel=at * size,
-        stuck_mask=stuck_mask(world.landmarks.seen_at[landmark[:, 0]], at, (rows, columns)),
-    )
+    found = world.search(features.flatten(0, 1), 1, scale)
+    similarity, landmark = (each.ravel() for each in found)  # empty if the map has no landmark of the scale
+    patch = np.arange(len(landmark))
+    at = patch_centres((rows, columns), 1, 1).reshape(-1, 2)[patch]
+    stuck = stuck_mask(world.landmarks.seen_at[landmark], at, (rows, columns))
+    return LandmarkMatches(patch, landmark, similarity, at * size, stuck)
 
 
 def likely_environments(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"]) -> list[int]:

@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from locus.files import atomic
 from locus.pages.pictures import Picture, resized, sheet
 from locus.scenes.scene import LabelClass
+from locus.tasks.instances import FoundRegion
 
 Colour = tuple[int, int, int]
 
@@ -66,6 +67,24 @@ def tiles(pictures: Sequence[Picture], columns: int = 4) -> Picture:
     return sheet([pictures[first : first + columns] for first in range(0, len(pictures), columns)], gap=6)
 
 
+def write_sheet(out: Path, query: Picture, name: str, found: Sequence[FoundRegion], views: int) -> None:
+    """The query, then the images of the first regions found, each with its score."""
+    shown = [captioned(query, f"query: {name}")]
+    for each in found[:views]:
+        picture = outlined(each.image.read(), each.mask)
+        if each.box is not None:
+            picture = boxed(picture, each.box)
+        caption = f"{each.score:.2f}  {each.image.name}" + ("" if each.mask.any() else "  (nothing)")
+        shown.append(captioned(picture, caption))
+    write(out, tiles(shown))
+
+
+def write_masks(folder: Path, found: Sequence[FoundRegion]) -> None:
+    """NAME.png for each image: 255 inside the region, 0 outside."""
+    for each in found:
+        write(folder / f"{each.image.name}.png", each.mask.astype(np.uint8) * 255)
+
+
 def label_colours(classes: Sequence[LabelClass]) -> UInt8[ndarray, "k 3"]:
     """A colour for each class: things in strong ones, as far apart as so many can be, stuff in pale ones."""
     golden = 0.618033988749895  # of the circle of hues: each next one falls into the largest gap
@@ -113,7 +132,6 @@ def points_picture(
     points: Float[ndarray, "n 3"], colours: UInt8[ndarray, "n 3"], up: Float[ndarray, " 3"], width: int = 960
 ) -> Picture:
     """Coloured points of a place, seen from high above and a little from the side."""
-    up = up / np.linalg.norm(up)
     away = np.cross(up, np.eye(3)[np.abs(up).argmin()])
     away = away / np.linalg.norm(away)
     right = np.cross(away, up)

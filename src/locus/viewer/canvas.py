@@ -7,7 +7,7 @@ import viser.transforms
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 
-from locus.geometry import Camera
+from locus.geometry import Camera, upwards
 from locus.tasks.region_pictures import TINT, outlined
 from locus.viewer.lighting import Lit
 from locus.viewer.locating import LocatedImage
@@ -183,13 +183,6 @@ def field_of_view(camera: Camera) -> float:
 def linear(colours: UInt8[ndarray, "n 3"]) -> UInt8[ndarray, "n 3"]:
     """sRGB bytes as proportional to light, which is what viser takes the colours of batched meshes for."""
     return (255 * (colours / 255) ** 2.2).round().astype(np.uint8)
-
-
-def upwards(poses: Float[ndarray, "n 4 4"]) -> Float[ndarray, " 3"]:
-    """Where the images' tops point on average; +z if cameras roll all ways."""
-    up = -poses[:, :3, 1].mean(axis=0)
-    length = np.linalg.norm(up)
-    return up / length if length > 0.1 else np.array([0.0, 0.0, 1.0])
 
 
 def viewpoint(

@@ -79,6 +79,4 @@ def assumed_camera(scene: Camera, width: int, height: int) -> tuple[Camera, str]
 
 
 def _sentence(what: str, location: Location) -> str:
-    if location.world_from_camera is None:
-        return f"{what} is {location.reason}."
-    return f"{what} was taken {location.sentence}."
+    return f"{what} {'was taken' if location.here else 'is'} {location.sentence}."
