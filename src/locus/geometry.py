@@ -132,6 +132,13 @@ def align(
     return b_from_a
 
 
+def upwards(poses: Float[ndarray, "n 4 4"]) -> Float[ndarray, " 3"]:
+    """Where the tops of images with these `world_from_camera` point on average; +z if the cameras roll all ways."""
+    up = -poses[:, :3, 1].mean(axis=0)
+    length = np.linalg.norm(up)
+    return up / length if length > 0.1 else np.array([0.0, 0.0, 1.0])
+
+
 def pose_error(a: Float[ndarray, "4 4"], b: Float[ndarray, "4 4"]) -> tuple[float, float]:
     """How far apart two poses are: metres between their origins, degrees between their rotations."""
     difference = a[:3, :3].T @ b[:3, :3]

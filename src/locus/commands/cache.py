@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from locus.commands.options import say
 from locus.files import cache_folder
 
 PARTS = ("tokens", "evaluation", "weights")
@@ -33,10 +34,9 @@ class ListCache:
                 if count:
                     table.add_row(escape(f"{part}: {folder.name}"), str(count), f"{size / 1e6:.1f}", f"{days:.1f}")
                     total += size
-        console = Console(soft_wrap=True)
         if table.row_count:
-            console.print(table)
-        console.print(f"{total / 1e6:.1f} MB in {escape(str(cache_folder()))}")
+            Console(soft_wrap=True).print(table)
+        say(f"{total / 1e6:.1f} MB in {cache_folder()}")
         return 0
 
 
@@ -60,8 +60,7 @@ class ClearCache:
                     if days >= self.unused:
                         shutil.rmtree(item) if whole else item.unlink(missing_ok=True)
                         removed, freed = removed + count, freed + size
-        where = escape(str(cache_folder()))
-        Console(soft_wrap=True).print(f"Removed {removed} files, {freed / 1e6:.1f} MB, from {where}")
+        say(f"Removed {removed} files, {freed / 1e6:.1f} MB, from {cache_folder()}")
         return 0
 
 

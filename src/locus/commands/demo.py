@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus.commands.options import Switch
 
-def demo(
-    out: Path | None = None, quick: tyro.conf.FlagCreatePairsOff[bool] = False, pretrained: str | None = None
-) -> int:
+
+def demo(out: Path | None = None, quick: Switch = False, pretrained: str | None = None) -> int:
     """Show what LoCUS does, from nothing, in about ten minutes.
 
     Two cores and no GPU are enough. Generates houses, trains on some, evaluates in others beside the untrained

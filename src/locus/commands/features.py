@@ -7,7 +7,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from locus.commands.options import Images, Reading
+from locus.commands.options import Images, Layer, ModelName, Reading, Switch, network, say
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
@@ -15,11 +15,11 @@ from locus.scenes.load import AS_STATED
 
 def extract(
     inputs: Images,
-    model: str = DEFAULT,
+    model: ModelName = DEFAULT,
     out: Path = Path("features.h5"),
     layout: Literal["dense", "hloc"] = "dense",
     scale: int = 0,
-    layer: int | None = None,
+    layer: Layer = None,
     batch: int | None = None,
     workers: int = 2,
     every: int = 1,
@@ -31,33 +31,20 @@ def extract(
     share the images. docs/extract.md shows how to read the file.
 
     Args:
-        model: One that comes with LoCUS, a training run's folder, one on the Hugging Face hub, or a backbone's name.
         out: The file to write.
         layout: dense: maps of all scales; hloc: keypoints and descriptors of one scale, as hloc stores them.
         scale: The scale, counted from 0, that goes into hloc's layout.
-        layer: How many blocks of a bare backbone are run. By default all.
         batch: Images of one size that are run together. By default 4 on a CPU, 32 on a GPU.
         workers: Threads that read images ahead.
         every: Of videos, take every so-many-th frame.
     """
     from locus.features.extraction import extract as extract_features
-    from locus.model import load, this_device
     from locus.tasks.named_images import open_inputs
 
-    network = load(model, layer).to(this_device())
-    console = Console(soft_wrap=True)
+    made_with = network(model, layer)
+    how = {"layout": layout, "scale": scale, "batch": batch, "workers": workers, "every": every}
     try:
-        summary = extract_features(
-            open_inputs(inputs, reading),
-            out,
-            network,
-            layout=layout,
-            scale=scale,
-            batch=batch,
-            workers=workers,
-            every=every,
-            progress=True,
-        )
+        summary = extract_features(open_inputs(inputs, reading), out, made_with, **how, progress=True)
     except KeyboardInterrupt:
         Console(stderr=True, soft_wrap=True).print(
             f"stopped; finished images are in {escape(str(out))}, and the same command goes on with the rest"
@@ -66,7 +53,7 @@ def extract(
     counts = [f"{summary.written} images written to {summary.path}"]
     counts += [f"{summary.present} were there"] if summary.present else []
     counts += [f"{len(summary.skipped)} could not be read"] if summary.skipped else []
-    console.print(escape(f"{'; '.join(counts)} ({layout} layout, {network.name})"))
+    say(f"{'; '.join(counts)} ({layout} layout, {made_with.name})")
     return 0
 
 
@@ -75,7 +62,7 @@ def export(
     out: Path | None = None,
     hub: Path | None = None,
     size: tuple[int, int] | None = None,
-    half: tyro.conf.FlagCreatePairsOff[bool] = False,
+    half: Switch = False,
     backbone: str | None = None,
 ) -> int:
     """Write a trained model as an ONNX file or a Hugging Face folder.
@@ -97,12 +84,11 @@ def export(
     if out is None and hub is None:
         raise LocusError("nothing to write: give --out FILE.onnx, or --hub FOLDER, or both")
     model = LoCUS.from_pretrained(run, **({} if backbone is None else {"backbone": backbone}))
-    console = Console(soft_wrap=True)
     if out is not None:
         written = export_onnx(model, out, size)
         takes = "any size in whole patches" if size is None else f"{size[0]}×{size[1]} pixels only"
-        console.print(f"Wrote {escape(str(written))}: images of {takes}, any batch; the same numbers as torch")
+        say(f"Wrote {written}: images of {takes}, any batch; the same numbers as torch")
     if hub is not None:
         (model.half() if half else model).save_pretrained(hub)
-        console.print(f"Wrote {escape(str(hub))}: what was learned, and README.md, which says how to load it")
+        say(f"Wrote {hub}: what was learned, and README.md, which says how to load it")
     return 0

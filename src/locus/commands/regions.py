@@ -48,8 +48,7 @@ def cosegment(
     from locus.tasks.image_features import frame_features, query_features
     from locus.tasks.instances import FoundRegion
     from locus.tasks.named_images import only_image, open_scene
-    from locus.tasks.region_pictures import marked
-    from locus.tasks.region_sheet import write_masks, write_sheet
+    from locus.tasks.region_pictures import marked, write_masks, write_sheet
 
     check_picture(out, views)
     least = cosegmentation.MIN_SIMILARITY if min_similarity is None else min_similarity
@@ -106,8 +105,7 @@ def find(
     from locus.tasks.cosegmentation import check_similarity, one_scale
     from locus.tasks.image_features import image_features, query_features
     from locus.tasks.named_images import only_image, open_inputs
-    from locus.tasks.region_pictures import MARK, outlined
-    from locus.tasks.region_sheet import write_masks, write_sheet
+    from locus.tasks.region_pictures import MARK, outlined, write_masks, write_sheet
 
     if (box is None) == (mask is None):
         raise LocusError("say what to find: --box LEFT TOP RIGHT BOTTOM, or --mask FILE.png")

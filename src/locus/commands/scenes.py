@@ -1,7 +1,7 @@
 """Commands about scenes: inspect, convert, houses, render."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -13,13 +13,6 @@ from locus.errors import LocusError
 from locus.houses.house_settings import HouseSettings
 from locus.render.camera_settings import MeshSettings
 from locus.scenes.load import AS_STATED
-
-ImageSize = Annotated[tuple[int, int], tyro.conf.arg(help="Width and height of the images.")]
-CameraPath = Annotated[
-    Literal["panorama", "walk"],
-    tyro.conf.arg(help="Six headings from standing points (panorama), or a smooth walk through the doors."),
-]
-DepthNoise = Annotated[Switch, tyro.conf.arg(help="Give depth the errors and holes of a structured-light sensor.")]
 
 
 def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_STATED) -> int:

@@ -47,11 +47,9 @@ class FitProbe:
             raise LocusError(f"{self.out} is a folder; name a file for the probe")
         targets = [object_targets(scene) if self.objects else class_targets(scene) for scene in loaded]
         made_with = network(self.model)
-        parts = []
-        for scene, target in zip(loaded, targets, strict=True):
-            seen = scene_features(made_with, scene, self.cache, progress=True)
-            parts.append(labelled_patches(seen, target, self.scale, self.share))
-        patches = merged(parts)
+        seen = (scene_features(made_with, scene, self.cache, progress=True) for scene in loaded)
+        labelled = zip(seen, targets, strict=True)
+        patches = merged([labelled_patches(*each, self.scale, self.share) for each in labelled])
         with Console(stderr=True).status("fitting") as status:
             probe = fit_probe(
                 patches,
@@ -102,8 +100,7 @@ class PredictLabels:
         from locus.landmarks import LandmarkMap
         from locus.scenes import Scene
         from locus.tasks.image_features import frame_features, image_features
-        from locus.tasks.label_files import truths_of, write_classes, write_labels
-        from locus.tasks.landmark_labels import write_landmarks
+        from locus.tasks.label_files import truths_of, write_classes, write_labels, write_landmarks
         from locus.tasks.named_images import open_inputs
         from locus.tasks.probe import Probe
 

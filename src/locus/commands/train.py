@@ -1,15 +1,15 @@
 """The command `train`."""
 
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from locus.commands.options import Reading
+from locus.commands.options import Reading, say
 from locus.errors import LocusError
 from locus.scenes.load import AS_STATED
 
@@ -54,7 +54,7 @@ def train_from(preset: str) -> Callable[..., int]:
         Console().print(table)
         curves = out / "curves.png"
         where = f"  Curves: {curves}" if curves.is_file() else ""  # none before the first validation
-        Console(soft_wrap=True).print(escape(f"Model: {out}{where}"))
+        say(f"Model: {out}{where}")
         return 0 if summary.finished else 130
 
     return train
@@ -62,9 +62,6 @@ def train_from(preset: str) -> Callable[..., int]:
 
 def preset_of(words: Sequence[str]) -> str:
     """The preset named on a command line."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == "--preset":
-            return following
-        if word.startswith("--preset="):
-            return word.removeprefix("--preset=")
-    return "default"
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--preset", nargs="?", default="default", const="")
+    return parser.parse_known_args(words)[0].preset

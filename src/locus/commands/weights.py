@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from locus.commands.options import Switch, say
 from locus.errors import LocusError
 
 
@@ -16,7 +17,7 @@ from locus.errors import LocusError
 class ListWeights:
     """Show which networks LoCUS knows by name, and where their weights are on this machine."""
 
-    check: tyro.conf.FlagCreatePairsOff[bool] = False
+    check: Switch = False
     """Read the stored weights through and compare their checksums; exits with 1 if any are damaged."""
 
     def run(self) -> int:
@@ -46,7 +47,7 @@ class FetchWeights:
             raise LocusError("name the weights to fetch; `locus weights list` shows the known ones")
         for name in self.names:
             located = fetch(name)
-            Console(soft_wrap=True).print(f"{escape(located.name)}: {escape(str(located.folder))}")
+            say(f"{located.name}: {located.folder}")
         return 0
 
 
@@ -62,8 +63,7 @@ class ImportWeights:
     def run(self) -> int:
         from locus.backbones.sources import import_file
 
-        folder = import_file(self.name, self.file)
-        Console(soft_wrap=True).print(f"{escape(self.name)}: {escape(str(folder))}")
+        say(f"{self.name}: {import_file(self.name, self.file)}")
         return 0
 
 

@@ -6,7 +6,7 @@ from jaxtyping import Float, Float32
 from numpy import ndarray
 from PIL import Image, ImageDraw
 
-from locus.geometry import invert, transform
+from locus.geometry import invert, transform, upwards
 from locus.pages.pictures import Picture, ramp, resized
 from locus.scenes.scene import Frame
 from locus.scenes.visibility import OCCLUSION
@@ -31,10 +31,7 @@ def plan_picture(
     points: Float[ndarray, "n 3"], poses: Float[ndarray, "f 4 4"], width: int = 480
 ) -> tuple[Picture, float]:
     """Seen points and cameras from above, and the metres across it. Up is where the images' tops point on average."""
-    up = -poses[:, :3, 1].mean(axis=0)
-    if np.linalg.norm(up) < 0.1:  # cameras that roll all ways have no up; any plan will do
-        up = np.array([0.0, 0.0, 1.0])
-    up = up / np.linalg.norm(up)
+    up = upwards(poses)
     right = np.cross(up, [0.0, 1.0, 0.0] if abs(up[1]) < 0.9 else [1.0, 0.0, 0.0])
     right = right / np.linalg.norm(right)
     axes = np.stack([right, np.cross(up, right)])  # the plan's x and y, seen from above

@@ -1,7 +1,5 @@
 """The rigid motion that most pairs of points agree on: random samples of three, scored together."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
@@ -14,34 +12,16 @@ SHAPE = 0.8  # of three points, the same side must have the same length in both 
 ROUNDS = 5  # of fitting to the pairs that agree
 
 
-@dataclass(frozen=True)
-class RigidFit:
-    """A motion and the pairs that follow it."""
-
-    b_from_a: Float[ndarray, "4 4"]
-    inliers: Bool[ndarray, " n"]
+Motion = tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]]
+"""`b_from_a`, and the pairs that follow it."""
 
 
 def rigid_consensus(
-    points_a: Float[ndarray, "n 3"],
-    points_b: Float[ndarray, "n 3"],
-    threshold: float,
-    weights: Float[ndarray, " n"] | None = None,
-    seed: int = 0,
-) -> RigidFit | None:
-    """The rigid `b_from_a` that carries the most pairs to within `threshold` metres, or None if none carries three.
-
-    Args:
-        points_a: Points in the frame a.
-        points_b: Where they are said to lie in the frame b.
-        threshold: Metres.
-        weights: What each pair counts. By default the same.
-        seed: Same seed, same answer.
-    """
-    count = len(points_a)
-    if count < 3:
+    points_a: Float[ndarray, "n 3"], points_b: Float[ndarray, "n 3"], threshold: float, seed: int = 0
+) -> Motion | None:
+    """The rigid motion that carries the most pairs to within `threshold` metres, or None if none carries three."""
+    if len(points_a) < 3:
         return None
-    weights = np.ones(count) if weights is None else weights
     points_a, points_b = points_a.astype(np.float64), points_b.astype(np.float64)
     samples = _samples(points_a, points_b, threshold, np.random.default_rng(seed))
     if not len(samples):
@@ -50,20 +30,18 @@ def rigid_consensus(
     carried = points_a @ np.swapaxes(motions[:, :3, :3], 1, 2) + motions[:, None, :3, 3]
     squared = ((carried - points_b) ** 2).sum(axis=-1)
     # A pair counts less the worse it fits, so that among motions with as many inliers the closest wins (MSAC).
-    quality = (weights * np.maximum(0.0, 1 - squared / threshold**2)).sum(axis=1)
+    quality = np.maximum(0.0, 1 - squared / threshold**2).sum(axis=1)
     best = motions[quality.argmax()]
     inliers = _agree(best, points_a, points_b, threshold)
+    if inliers.sum() < 3:
+        return None
     for _ in range(ROUNDS):
-        if inliers.sum() < 3:
-            return None
-        refined = align(points_a[inliers], points_b[inliers], weights[inliers])
+        refined = align(points_a[inliers], points_b[inliers])
         agreeing = _agree(refined, points_a, points_b, threshold)
         if agreeing.sum() < inliers.sum():
             break
-        best, unchanged, inliers = refined, np.array_equal(agreeing, inliers), agreeing
-        if unchanged:
-            break
-    return RigidFit(best, inliers) if inliers.sum() >= 3 else None
+        best, inliers = refined, agreeing
+    return best, inliers
 
 
 def _samples(

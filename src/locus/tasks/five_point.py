@@ -9,13 +9,12 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from locus.geometry import Camera, align, pose_error
+from locus.tasks.consensus import Motion
 
 ITERATIONS = (1000, 20_000)  # of RANSAC, least and most
 EXPLAINED = 0.9  # share of the inliers that a simpler motion (a rotation, a plane's) must explain to be the answer
 ROUNDS = 3  # of fitting a rotation to the rays that follow it
 SAME = 3.0  # degrees between two rotations or two directions that are called the same
-
-Motion = tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]]
 
 
 def five_point(
@@ -27,12 +26,8 @@ def five_point(
     seed: int,
 ) -> Motion | None:
     """`b_from_a` with a translation of length 1, and the matches within `threshold` pixels of their epipolar lines."""
-    options = {
-        "max_epipolar_error": threshold,
-        "seed": seed,
-        "min_iterations": ITERATIONS[0],
-        "max_iterations": ITERATIONS[1],
-    }
+    least, most = ITERATIONS
+    options = {"max_epipolar_error": threshold, "seed": seed, "min_iterations": least, "max_iterations": most}
     pose, told = poselib.estimate_relative_pose(
         pixels_a, pixels_b, poselib_camera(camera_a), poselib_camera(camera_b), options, {}
     )

@@ -29,7 +29,8 @@ def rank_frames(world: LandmarkMap, features: Float[Tensor, "scales rows columns
     """The k frames of a map, of all its environments, that show most of what an image shows."""
     rows, columns = features.shape[1:3]
     matches = [match_landmarks(world, of_scale, (columns, rows), scale) for scale, of_scale in enumerate(features)]
-    similarity = np.asarray((frame_descriptors(world) @ image_descriptor(world, matches).T).todense())[:, 0]
+    frames = _weighed(world, csr_matrix(world.sightings, dtype=np.float64))  # bags of what each is known to show
+    similarity = np.asarray((frames @ image_descriptor(world, matches).T).todense())[:, 0]
     best = np.argsort(-similarity, kind="stable")[:k]
     stuck = np.concatenate([of_scale.stuck_mask for of_scale in matches])
     return RankedFrames(best, similarity[best], float(stuck.mean()) if len(stuck) else 0.0)
@@ -38,22 +39,13 @@ def rank_frames(world: LandmarkMap, features: Float[Tensor, "scales rows columns
 def image_descriptor(world: LandmarkMap, matches: Sequence[LandmarkMatches]) -> csr_matrix:
     """An image as a bag of landmarks: each patch counts for its most similar landmark, as far as above chance.
 
-    One row of unit length, a column for each landmark of the map, weighed as those of `frame_descriptors`.
-
-    Args:
-        world: The map.
-        matches: Of the image's patches at each scale.
+    One row of unit length, a column for each landmark of the map; `matches` are those of each scale.
     """
     weights = np.zeros(len(world))
     for scale, of_scale in enumerate(matches):
         chance = float(world.frames.chance[:, scale].mean())
         np.add.at(weights, of_scale.landmark, np.maximum(0.0, of_scale.similarity - chance))
     return _weighed(world, csr_matrix(weights[None]))
-
-
-def frame_descriptors(world: LandmarkMap) -> csr_matrix:
-    """The frames of a map as bags of landmarks: those they are known to show."""
-    return _weighed(world, csr_matrix(world.sightings, dtype=np.float64))
 
 
 def _weighed(world: LandmarkMap, counts: csr_matrix) -> csr_matrix:

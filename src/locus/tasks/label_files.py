@@ -1,18 +1,25 @@
-"""What `locus segment predict` writes: label maps, and pictures of them."""
+"""What `locus segment predict` writes: label maps, a map's landmarks by what they are, and pictures of both."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
 from numpy import ndarray
 
-from locus.files import write_json
+from locus.features.dense import SceneFeatures
+from locus.files import atomic, write_json
+from locus.geometry import upwards
+from locus.landmarks import LandmarkMap
+from locus.landmarks.arrays import take
+from locus.landmarks.map_files import ply
 from locus.scenes import Scene
 from locus.tasks import region_pictures as pictures
 from locus.tasks.image_features import ImageFeatures
 from locus.tasks.patch_labels import class_targets, object_targets, same_names
 from locus.tasks.probe import Probe
+from locus.tasks.voting import probe_votes
 
 Truth = Callable[[], Int[ndarray, "height width"]]
 
@@ -49,7 +56,32 @@ def write_labels(out: Path, view: ImageFeatures, probe: Probe, truth: Truth | No
     drawn = [image, *(pictures.label_picture(image, each, colours) for each in maps)]
     width = min(max(image.shape[1], 240), 640)
     row = pictures.tiles([pictures.captioned(*each, width) for each in zip(drawn, captions, strict=True)], len(drawn))
-    shown = np.unique(np.concatenate([each.ravel() for each in maps]))
-    names = [label for label in probe.classes if label.id in shown]
-    sheet = np.concatenate([row, pictures.legend(names, colours, row.shape[1])])
+    sheet = pictures.with_legend(row, probe.classes, np.stack(maps))
     pictures.write(out / "pictures" / f"{view.image.name}.png", sheet)
+
+
+def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: Probe) -> tuple[int, int]:
+    """The landmarks of a scene's environment, coloured by what its patches say they are; grey where none is near.
+
+    Returns:
+        How many landmarks have a label, and how many there are.
+    """
+    name = seen.scene.name
+    environment = world.environment_number(name if name in world.environments else None)
+    rows = np.flatnonzero(world.landmarks.environment == environment)
+    spots = take(world.landmarks, rows)
+    shares, patches = probe_votes(probe, seen, spots.position, spots.radius)
+    labels = np.where(patches > 0, shares.argmax(axis=1) + 1, 0)
+    grey = np.full((1, 3), 128, np.uint8)
+    painted = np.concatenate([grey, pictures.label_colours(probe.classes)])[labels]
+    with atomic(out / "landmarks.ply") as file:
+        file.write_bytes(ply(replace(spots, colour=painted.astype(np.float32))))
+    up = upwards(np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]))
+    drawn = pictures.points_picture(spots.position, painted, up)
+    pictures.write(out / "landmarks.png", pictures.with_legend(drawn, probe.classes, labels))
+    stated = [
+        {"landmark": int(row), "label": int(label), "share": round(float(share), 4), "patches": int(count)}
+        for row, label, share, count in zip(rows, labels, shares.max(axis=1), patches, strict=True)
+    ]
+    write_json(out / "landmarks.json", {"environment": world.environments[environment], "landmarks": stated})
+    return int((labels > 0).sum()), len(rows)

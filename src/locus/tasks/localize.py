@@ -15,7 +15,7 @@ from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.scenes.patches import patch_centres, patch_points_camera
 from locus.scenes.scene import check_aspect
-from locus.tasks.consensus import rigid_consensus
+from locus.tasks.consensus import Motion, rigid_consensus
 from locus.tasks.five_point import poselib_camera
 from locus.tasks.matching import stuck_mask
 
@@ -100,18 +100,12 @@ def match_landmarks(
 ) -> LandmarkMatches:
     """Every patch of an image of `size` (width, height) with its most similar landmark of one scale."""
     rows, columns = features.shape[:2]
-    similarity, landmark = world.search(features.flatten(0, 1), 1, scale)
-    if not landmark.shape[1]:
-        nothing = np.zeros(0, np.int64)
-        return LandmarkMatches(nothing, nothing, np.zeros(0), np.zeros((0, 2)), np.zeros(0, bool))
-    at = patch_centres((rows, columns), 1, 1).reshape(-1, 2)
-    return LandmarkMatches(
-        patch=np.arange(rows * columns),
-        landmark=landmark[:, 0],
-        similarity=similarity[:, 0],
-        pixel=at * size,
-        stuck_mask=stuck_mask(world.landmarks.seen_at[landmark[:, 0]], at, (rows, columns)),
-    )
+    found = world.search(features.flatten(0, 1), 1, scale)
+    similarity, landmark = (each.ravel() for each in found)  # empty if the map has no landmark of the scale
+    patch = np.arange(len(landmark))
+    at = patch_centres((rows, columns), 1, 1).reshape(-1, 2)[patch]
+    stuck = stuck_mask(world.landmarks.seen_at[landmark], at, (rows, columns))
+    return LandmarkMatches(patch, landmark, similarity, at * size, stuck)
 
 
 def likely_environments(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"]) -> list[int]:
@@ -139,7 +133,7 @@ def localize(
         world: The map.
         model: The model the map was made with.
         image: RGB.
-        camera: Its intrinsics.
+        camera: The image's intrinsics.
         depth: z in metres, 0 where unknown. With it the pose is found from points in space, else from pixels.
         min_confidence: Less is no answer. By default 0.16 with depth and 0.10 without (docs/maps.md).
         seed: Of the random samples. Same seed, same answer.
@@ -200,7 +194,7 @@ def _in_environment(
         matches = LandmarkMatches(**{name: values[known] for name, values in vars(matches).items()})
     positions = local.landmarks.position[matches.landmark].astype(np.float64)
     if points is not None:
-        found = _from_points(points[matches.patch], positions, METRES * world.radii[finest], seed)
+        found = rigid_consensus(points[matches.patch], positions, METRES * world.radii[finest], seed)
     else:
         patch = max(camera.width / features.shape[2], camera.height / features.shape[1])
         found = _from_pixels(matches.pixel, positions, camera, PATCHES * patch, seed)
@@ -218,22 +212,14 @@ def _in_environment(
     return Location(world.environments[environment], pose, above * float(inliers.mean()) ** 0.5, inliers, matches, "")
 
 
-def _from_points(
-    points_camera: Float[ndarray, "n 3"], positions: Float[ndarray, "n 3"], metres: float, seed: int
-) -> tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]] | None:
-    fit = rigid_consensus(points_camera, positions, metres, seed=seed)
-    return None if fit is None else (fit.b_from_a, fit.inliers)
-
-
 def _from_pixels(
     pixels: Float[ndarray, "n 2"], positions: Float[ndarray, "n 3"], camera: Camera, error: float, seed: int
-) -> tuple[Float[ndarray, "4 4"], Bool[ndarray, " n"]] | None:
+) -> Motion | None:
     if len(pixels) < 4:
         return None
     options = {"max_reproj_error": error, "max_iterations": ITERATIONS, "seed": seed}
     pose, report = poselib.estimate_absolute_pose(pixels, positions, poselib_camera(camera), options, {})
-    camera_from_world = np.eye(4)
-    camera_from_world[:3, :3], camera_from_world[:3, 3] = pose.R, pose.t
+    camera_from_world = np.vstack([pose.Rt, [0, 0, 0, 1]])
     inliers = np.asarray(report["inliers"], bool)
     if not np.isfinite(camera_from_world).all() or not inliers.any():
         return None

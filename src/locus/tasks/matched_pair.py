@@ -100,27 +100,19 @@ class MatchedPair:
         return {
             "images": [
                 {"name": each.name, "size": each.size, "camera_guessed": each.guessed}
-                | {name: getattr(each.camera, name) for name in ("fx", "fy", "cx", "cy")}
+                | _listed(each.camera, "fx", "fy", "cx", "cy")
                 for each in (self.a, self.b)
             ],
-            "matches": {
-                name: getattr(matches, name).tolist()
-                for name in ("pixels_a", "pixels_b", "patches_a", "patches_b", "scores")
-            }
+            "matches": _listed(matches, "pixels_a", "pixels_b", "patches_a", "patches_b", "scores")
             | {"inliers": pose.inliers.tolist(), "stuck": matches.stuck if len(matches) else None},
-            "pose": {
-                "b_from_a": _listed(pose.b_from_a),
-                "solver": pose.solver,
-                "confidence": pose.confidence,
-                "metric": pose.metric,
-                "direction_known": pose.direction_known,
-                "reason": pose.reason,
-                "alternative": _listed(pose.alternative),
-            },
-            "true_b_from_a": _listed(self.true_b_from_a),
-            "errors": self.errors,
+            "pose": _listed(
+                pose, "b_from_a", "solver", "confidence", "metric", "direction_known", "reason", "alternative"
+            ),
+            **_listed(self, "true_b_from_a", "errors"),
         }
 
 
-def _listed(pose: Float[ndarray, "4 4"] | None) -> list[list[float]] | None:
-    return None if pose is None else pose.tolist()
+def _listed(of: object, *names: str) -> dict[str, Any]:
+    """Properties by their names, arrays as lists."""
+    values = {name: getattr(of, name) for name in names}
+    return {name: value.tolist() if isinstance(value, ndarray) else value for name, value in values.items()}

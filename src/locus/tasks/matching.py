@@ -84,10 +84,7 @@ class Matches:
 def stuck_mask(at_a: Float[ndarray, "n 2"], at_b: Float[ndarray, "n 2"], grid: tuple[int, int]) -> Bool[ndarray, " n"]:
     """Which matches lie within `STUCK` patches (Euclidean distance) of their own image position.
 
-    Args:
-        at_a: Positions in one image, (x, y) from 0 to 1.
-        at_b: Positions in the other.
-        grid: (rows, columns) of patches that the distance is measured in.
+    Positions are (x, y) from 0 to 1 in either image; the distance is measured in a grid of (rows, columns) patches.
     """
     rows, columns = grid
     return np.linalg.norm((at_b - at_a) * [columns, rows], axis=1) <= STUCK

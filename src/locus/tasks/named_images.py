@@ -110,13 +110,7 @@ class CalibratedImage:
 
 
 def calibrated(image: NamedImage, files: FileCamera, *, rgb: bool = False) -> CalibratedImage:
-    """An image, read, with its camera.
-
-    Args:
-        image: A frame of a scene, or an image file.
-        files: The camera of image files.
-        rgb: Leave the depth of frames aside.
-    """
+    """An image, read, with its camera; `rgb` leaves the depth of frames aside."""
     if image.scene is None:
         pixels = image.read()
         camera = files.of(pixels.shape[1], pixels.shape[0])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -19,6 +18,7 @@ from torch import Tensor
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.model import LoCUS
+from locus.pages.pictures import enlarged
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches, same_names
 
@@ -63,7 +63,7 @@ class Probe:
         labels = np.zeros((size[1], size[0]), np.int32)
         # One class after the other: all of them at a large image's size would not fit in memory.
         for number, label in enumerate(self.classes):
-            blended = cv2.resize(scores[..., number], size, interpolation=cv2.INTER_LINEAR)
+            blended = enlarged(scores[..., number], size)
             better = blended > best
             best[better], labels[better] = blended[better], label.id
         return labels
@@ -83,14 +83,8 @@ class Probe:
 
     def save(self, path: str | Path) -> None:
         """One safetensors file, with the rest as JSON in its header."""
-        stated = {
-            "version": VERSION,
-            "classes": [vars(label) for label in self.classes],
-            "scale": self.scale,
-            "objects": self.objects,
-            "model": self.model,
-            "fingerprint": self.fingerprint,
-        }
+        stated = {"version": VERSION, "classes": [vars(label) for label in self.classes]}
+        stated |= {name: getattr(self, name) for name in ("scale", "objects", "model", "fingerprint")}
         with atomic(Path(path)) as file:
             tensors = {"weight": self.weight, "bias": self.bias}
             file.write_bytes(serialize(tensors, metadata={"locus probe": json.dumps(stated)}))
@@ -108,22 +102,18 @@ class Probe:
             raise ProbeError(f"{path} is no probe, or damaged: {error}") from None
         if text is None:
             raise ProbeError(f"{path} is a safetensors file, but no probe of `locus segment fit`")
-        return _probe(path, text, weights)
-
-
-def _probe(path: Path, text: str, weights: dict[str, Tensor]) -> Probe:
-    try:
-        stated: dict[str, Any] = json.loads(text)
-        if stated["version"] > VERSION:
-            raise ProbeError(f"{path} was written by a newer version of LoCUS; update this one")
-        classes = tuple(LabelClass(int(c["id"]), str(c["name"]), c["kind"]) for c in stated["classes"])
-        weight, bias = weights["weight"], weights["bias"]
-        if weight.shape[0] != len(classes) or bias.shape != (len(classes),):
-            raise ProbeError(f"{path} has {len(classes)} classes but weights {tuple(weight.shape)}; it is damaged")
-        source, fingerprint = str(stated["model"]), str(stated["fingerprint"])
-        return Probe(classes, weight, bias, int(stated["scale"]), bool(stated["objects"]), source, fingerprint)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProbeError(f"the header of {path} is damaged: {type(error).__name__}: {error}") from None
+        try:
+            stated: dict[str, Any] = json.loads(text)
+            if stated["version"] > VERSION:
+                raise ProbeError(f"{path} was written by a newer version of LoCUS; update this one")
+            classes = tuple(LabelClass(int(c["id"]), str(c["name"]), c["kind"]) for c in stated["classes"])
+            weight, bias = weights["weight"], weights["bias"]
+            if weight.shape[0] != len(classes) or bias.shape != (len(classes),):
+                raise ProbeError(f"{path} has {len(classes)} classes but weights {tuple(weight.shape)}; it is damaged")
+            source, fingerprint = str(stated["model"]), str(stated["fingerprint"])
+            return cls(classes, weight, bias, int(stated["scale"]), bool(stated["objects"]), source, fingerprint)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProbeError(f"the header of {path} is damaged: {type(error).__name__}: {error}") from None
 
 
 def fit_probe(

@@ -2,6 +2,7 @@
 
 import colorsys
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 import cv2
@@ -13,6 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from locus.files import atomic
 from locus.pages.pictures import Picture, resized, sheet
 from locus.scenes.scene import LabelClass
+from locus.tasks.instances import FoundRegion
 
 Colour = tuple[int, int, int]
 
@@ -42,11 +44,11 @@ def marked(image: Picture, x: float, y: float) -> Picture:
     return picture
 
 
-def boxed(image: Picture, box: tuple[int, int, int, int], colour: Colour = MARK) -> Picture:
+def boxed(image: Picture, box: tuple[int, int, int, int]) -> Picture:
     """An image with a box drawn."""
-    picture, (x0, y0, x1, y1) = image.copy(), box
+    x0, y0, x1, y1 = box
     width = max(1, round(image.shape[1] / 200))
-    return cv2.rectangle(picture, (x0, y0), (x1 - 1, y1 - 1), colour, width, cv2.LINE_AA)
+    return cv2.rectangle(image.copy(), (x0, y0), (x1 - 1, y1 - 1), TINT, width, cv2.LINE_AA)
 
 
 def captioned(picture: Picture, text: str, width: int = TILE) -> Picture:
@@ -63,6 +65,24 @@ def captioned(picture: Picture, text: str, width: int = TILE) -> Picture:
 def tiles(pictures: Sequence[Picture], columns: int = 4) -> Picture:
     """Pictures on one sheet, row by row."""
     return sheet([pictures[first : first + columns] for first in range(0, len(pictures), columns)], gap=6)
+
+
+def write_sheet(out: Path, query: Picture, name: str, found: Sequence[FoundRegion], views: int) -> None:
+    """The query, then the images of the first regions found, each with its score."""
+    shown = [captioned(query, f"query: {name}")]
+    for each in found[:views]:
+        picture = outlined(each.image.read(), each.mask)
+        if each.box is not None:
+            picture = boxed(picture, each.box)
+        caption = f"{each.score:.2f}  {each.image.name}" + ("" if each.mask.any() else "  (nothing)")
+        shown.append(captioned(picture, caption))
+    write(out, tiles(shown))
+
+
+def write_masks(folder: Path, found: Sequence[FoundRegion]) -> None:
+    """NAME.png for each image: 255 inside the region, 0 outside."""
+    for each in found:
+        write(folder / f"{each.image.name}.png", each.mask.astype(np.uint8) * 255)
 
 
 def label_colours(classes: Sequence[LabelClass]) -> UInt8[ndarray, "k 3"]:
@@ -88,11 +108,13 @@ def label_picture(image: Picture, labels: Int[ndarray, "h w"], colours: UInt8[nd
     return np.where(known, 0.35 * grey + 0.65 * tint, 0.8 * grey).round().astype(np.uint8)
 
 
-def legend(classes: Sequence[LabelClass], colours: UInt8[ndarray, "k 3"], width: int) -> Picture:
-    """The names of classes beside their colours, in as many lines as it takes; ids count from 1."""
-    font = ImageFont.load_default(13)
+def with_legend(picture: Picture, classes: Sequence[LabelClass], labels: Int[ndarray, "..."]) -> Picture:
+    """A picture, and below it the classes that labels show, beside their colours, in as many lines as it takes."""
+    font, width = ImageFont.load_default(13), picture.shape[1]
+    shown = np.isin([label.id for label in classes], labels)
+    named = list(compress(zip(classes, label_colours(classes), strict=True), shown))
     places, x, line = [], 4, 0
-    for label in classes:
+    for label, _ in named:
         length = int(font.getlength(label.name)) + 30
         if x > 4 and x + length > width:
             x, line = 4, line + 1
@@ -100,17 +122,16 @@ def legend(classes: Sequence[LabelClass], colours: UInt8[ndarray, "k 3"], width:
         x += length
     canvas = Image.new("RGB", (width, (line + 1) * LEGEND + 4), (255, 255, 255))
     draw = ImageDraw.Draw(canvas)
-    for label, (left, top) in zip(classes, places, strict=True):
-        draw.rectangle([left, top + 4, left + 12, top + 16], fill=tuple(int(c) for c in colours[label.id - 1]))
+    for (label, colour), (left, top) in zip(named, places, strict=True):
+        draw.rectangle([left, top + 4, left + 12, top + 16], fill=tuple(colour.tolist()))
         draw.text((left + 16, top + 2), label.name, fill=(20, 20, 20), font=font)
-    return np.asarray(canvas)
+    return np.concatenate([picture, np.asarray(canvas)])
 
 
 def points_picture(
     points: Float[ndarray, "n 3"], colours: UInt8[ndarray, "n 3"], up: Float[ndarray, " 3"], width: int = 960
 ) -> Picture:
     """Coloured points of a place, seen from high above and a little from the side."""
-    up = up / np.linalg.norm(up)
     away = np.cross(up, np.eye(3)[np.abs(up).argmin()])
     away = away / np.linalg.norm(away)
     right = np.cross(away, up)
@@ -122,8 +143,7 @@ def points_picture(
     places = (np.stack([x, y], axis=1) - low) * scale + 20
     radius = max(3, round(0.06 * scale))
     for row in np.lexsort((height, -depth)):  # far ones first, so that near ones cover them
-        place = tuple(int(v) for v in places[row])
-        cv2.circle(canvas, place, radius, tuple(int(c) for c in colours[row]), -1, cv2.LINE_AA)
+        cv2.circle(canvas, places[row].astype(int).tolist(), radius, colours[row].tolist(), -1, cv2.LINE_AA)
     return canvas
 
 
@@ -131,8 +151,3 @@ def write(path: Path, picture: Num[ndarray, "..."]) -> None:
     """A picture or a map of labels as a PNG, or a JPEG if that is its name; whole or not at all."""
     with atomic(path) as file:
         Image.fromarray(picture).save(file, "JPEG" if path.suffix.lower() in (".jpg", ".jpeg") else "PNG")
-
-
-def write_mask(path: Path, mask: Bool[ndarray, "h w"]) -> None:
-    """255 inside, 0 outside."""
-    write(path, mask.astype(np.uint8) * 255)

@@ -105,17 +105,17 @@ def _from_points(
     fit = rigid_consensus(points_a[known], points_b[known], threshold, seed=seed)
     if fit is None:
         return refuse(reason=f"no three of {counted(count)} with depth agree on a motion")
-    agreeing = int(fit.inliers.sum())
-    seen = points_b[known]
+    b_from_a, following = fit
+    agreeing, seen = int(following.sum()), points_b[known]
     # A wrong match lands anywhere in the box that holds the points: how often that is within the threshold.
     chance = min(1.0, 4 / 3 * np.pi * threshold**3 / np.prod(np.ptp(seen, axis=0) + 2 * threshold))
     if by_chance(count, agreeing, 3, chance):
         return refuse(reason=f"{agreeing} of {counted(count)} with depth agree on a motion, no more than chance gives")
-    spread = np.linalg.svd(seen[fit.inliers] - seen[fit.inliers].mean(axis=0), compute_uv=False)
+    spread = np.linalg.svd(seen[following] - seen[following].mean(axis=0), compute_uv=False)
     if spread[1] < LINE * threshold * np.sqrt(agreeing):
         return refuse(reason="the matches that agree lie on a line: the rotation about it is not known")
-    inliers[known] = fit.inliers
-    return RelativePose(fit.b_from_a, inliers, "3d-3d", _confidence("3d-3d", agreeing), metric=True)
+    inliers[known] = following
+    return RelativePose(b_from_a, inliers, "3d-3d", _confidence("3d-3d", agreeing), metric=True)
 
 
 def _from_pixels(matches: Matches, camera_a: Camera, camera_b: Camera, threshold: float, seed: int) -> RelativePose:

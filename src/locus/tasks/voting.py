@@ -20,16 +20,10 @@ def vote(
     positions: Float[ndarray, "m 3"],
     radius: float | Float[ndarray, " m"],
 ) -> tuple[Float32[ndarray, "m k"], Int64[ndarray, " m"]]:
-    """The mean opinion of the patches within `radius` of each position, and how many they are.
+    """The mean opinion of the patches within `radius` metres of each position, and how many they are.
 
-    Args:
-        points: World points of patches; those that are not finite have no vote.
-        probabilities: Of each class, by each patch; for hard labels, ones and zeros.
-        positions: Where to vote on.
-        radius: Metres, one for all or one for each position.
-
-    Returns:
-        Rows that sum to 1 (if the patches' do), or are all zero where there is no patch; and the number of patches.
+    A patch says how likely it is of each class; one whose point is not finite has no vote. Where there is no patch, all
+    classes have 0.
     """
     radii = np.broadcast_to(np.asarray(radius, np.float64), (len(positions),))
     if not (np.isfinite(radii) & (radii > 0)).all():

@@ -42,8 +42,7 @@ class Page:
         self.server.scene.on_click()(on_ray)
         panel.threshold.on_update(guarded(lambda _: self.relight()))
         panel.scale.on_update(guarded(lambda _: self.choose(None)))
-        shown = (panel.colours, panel.cut, panel.cameras, panel.balls, panel.balls_by, panel.least, panel.size)
-        for control in shown:
+        for control in (panel.colours, panel.cut, panel.cameras, panel.balls, panel.balls_by, panel.least, panel.size):
             control.on_update(guarded(lambda _: self.redraw()))
         panel.clear.on_click(guarded(lambda _: self.choose(None)))
         panel.through.on_click(guarded(self._look_through))
@@ -85,8 +84,7 @@ class Page:
             viewed = self.viewed
             query = viewed.query(hit, scale)
             features, landmarks = viewed.seen.features[scale], viewed.landmarks(scale).embedding
-            threshold = float(self.panel.threshold.value)
-            self.lit = light(query, features, viewed.cloud, viewed.size, landmarks, threshold)
+            self.lit = light(query, features, viewed.cloud, viewed.size, landmarks, self.panel.threshold.value)
         with self.server.atomic():
             self.canvas.light_cameras(self.lit)
             self.redraw()
@@ -143,8 +141,7 @@ class Page:
         if not self._new("landmarks", (panel.balls.value, by, least, panel.size.value, cut, scale, self.turn)):
             return
         landmarks = self.viewed.landmarks(scale)
-        features = by == "features"
-        colours = self._by_feature[1] if features else landmark_colours(self.viewed, scale, by, least)
+        colours = self._by_feature[1] if by == "features" else landmark_colours(self.viewed, scale, by, least)
         lit = np.zeros(len(landmarks), bool) if self.lit is None else self.lit.landmarks
         height = landmarks.position @ self.canvas.up.astype(np.float32) - self.canvas.heights.min()
         shown = ((landmarks.score >= least) | lit) & (height <= cut) & panel.balls.value
@@ -171,8 +168,7 @@ class Page:
     def _look_through(self, event: viser.GuiEvent) -> None:
         if self.hit is None or self.hit.kind != "image" or event.client is None:  # its tab may be closed by now
             return
-        row = self.hit.index
-        self.canvas.look_through(event.client, self.canvas.poses[row], self.viewed.seen.frame(row).camera)
+        self.canvas.look_through(event.client, self.hit.index)
 
     @property
     def _by_feature(self) -> tuple[np.ndarray, np.ndarray]:

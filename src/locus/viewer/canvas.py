@@ -7,7 +7,7 @@ import viser.transforms
 from jaxtyping import Bool, Float, UInt8
 from numpy import ndarray
 
-from locus.geometry import Camera
+from locus.geometry import Camera, upwards
 from locus.tasks.region_pictures import TINT, outlined
 from locus.viewer.lighting import Lit
 from locus.viewer.locating import LocatedImage
@@ -30,15 +30,13 @@ class Canvas:
         self.heights = viewed.cloud.points @ self.up.astype(np.float32)
         # Not the whole box: what is seen through windows lies far outside.
         low, high = np.percentile(viewed.cloud.points, (10, 90), axis=0)
-        low, high = (
-            np.minimum(low, self.poses[:, :3, 3].min(axis=0)),
-            np.maximum(high, self.poses[:, :3, 3].max(axis=0)),
-        )
+        eyes = self.poses[:, :3, 3]
+        low, high = np.minimum(low, eyes.min(axis=0)), np.maximum(high, eyes.max(axis=0))
         self.span = float(np.linalg.norm(high - low))
         self.frustum = float(np.clip(0.017 * self.span, 0.04, 0.4))
-        rows = np.unique(np.linspace(0, len(viewed.seen) - 1, min(len(viewed.seen), FRUSTA)).round().astype(int))
-        self.rows = [int(row) for row in rows]
-        self.screens = [Screen.of(viewed.seen.frame(row).camera, self.poses[row], self.frustum) for row in self.rows]
+        count = len(viewed.seen)
+        self.rows = np.unique(np.linspace(0, count - 1, min(count, FRUSTA)).round().astype(int)).tolist()
+        self.screens = [Screen.of(self.camera(row), self.poses[row], self.frustum) for row in self.rows]
         self.cloud: viser.PointCloudHandle | None = None
         self.shown = np.ones(len(viewed.cloud), bool)
         self.centres, self.radii = np.zeros((0, 3), np.float32), np.zeros(0, np.float32)
@@ -47,7 +45,10 @@ class Canvas:
         eye, centre = viewpoint(self.up, low, high)
         server.initial_camera.position, server.initial_camera.look_at = eye, centre
         server.initial_camera.up, server.initial_camera.fov = self.up, np.radians(50)
-        self.frusta = [self._frustum(f"/cameras/{row}", row) for row in self.rows]
+        self.frusta = [
+            self._frustum(f"/cameras/{row}", self.camera(row), self.poses[row], picture, self.frustum, DARK)
+            for row, picture in zip(self.rows, viewed.pictures[self.rows], strict=True)
+        ]
         self.lit_views = np.zeros(len(viewed.seen), bool)
 
     def draw_cloud(self, colours: UInt8[ndarray, "n 3"], shown: Bool[ndarray, " n"]) -> None:
@@ -115,7 +116,7 @@ class Canvas:
         if located is None or located.location.world_from_camera is None:
             return
         scale = 1.6 * self.frustum
-        self._add("/found/camera", located.camera, located.location.world_from_camera, located.image, scale, FOUND)
+        self._frustum("/found/camera", located.camera, located.location.world_from_camera, located.image, scale, FOUND)
         self.scene.add_line_segments(
             "/found/matches", located.lines(self.viewed, scale), FOUND, thickness=0.7, thickness_units="screen"
         )
@@ -133,24 +134,22 @@ class Canvas:
 
     def open_at(self, server: viser.ViserServer, row: int) -> None:
         """Let the page open where a frame's camera is, looking where it looks."""
-        pose, camera = self.poses[row], self.viewed.seen.frame(row).camera
-        start = server.initial_camera
+        pose, start = self.poses[row], server.initial_camera
         start.position, start.look_at, start.up = pose[:3, 3], pose[:3, 3] + pose[:3, 2], -pose[:3, 1]
-        start.fov = field_of_view(camera)
+        start.fov = field_of_view(self.camera(row))
 
-    def look_through(self, client: viser.ClientHandle, pose: Float[ndarray, "4 4"], camera: Camera) -> None:
-        """Put a viewer's eye where a camera is."""
+    def look_through(self, client: viser.ClientHandle, row: int) -> None:
+        """Put a viewer's eye where a frame's camera is."""
+        pose = self.poses[row]
         with client.atomic():
             client.camera.wxyz = viser.transforms.SO3.from_matrix(pose[:3, :3]).wxyz
             client.camera.position = pose[:3, 3]
-            client.camera.fov = field_of_view(camera)
+            client.camera.fov = field_of_view(self.camera(row))
 
-    def _frustum(self, name: str, row: int) -> viser.CameraFrustumHandle:
-        frame = self.viewed.seen.frame(row)
-        picture = self.viewed.pictures[row]
-        return self._add(name, frame.camera, self.poses[row], picture, self.frustum, DARK)
+    def camera(self, row: int) -> Camera:
+        return self.viewed.seen.frame(row).camera
 
-    def _add(
+    def _frustum(
         self,
         name: str,
         camera: Camera,
@@ -184,13 +183,6 @@ def field_of_view(camera: Camera) -> float:
 def linear(colours: UInt8[ndarray, "n 3"]) -> UInt8[ndarray, "n 3"]:
     """sRGB bytes as proportional to light, which is what viser takes the colours of batched meshes for."""
     return (255 * (colours / 255) ** 2.2).round().astype(np.uint8)
-
-
-def upwards(poses: Float[ndarray, "n 4 4"]) -> Float[ndarray, " 3"]:
-    """Where the images' tops point on average; +z if cameras roll all ways."""
-    up = -poses[:, :3, 1].mean(axis=0)
-    length = np.linalg.norm(up)
-    return up / length if length > 0.1 else np.array([0.0, 0.0, 1.0])
 
 
 def viewpoint(

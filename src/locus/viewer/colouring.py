@@ -13,7 +13,6 @@ from locus.scenes.scene import LabelClass, class_kind
 from locus.tasks.region_pictures import label_colours
 from locus.viewer.viewed import ViewedScene
 
-LandmarkColours = Literal["score", "features", "class"]
 UNLABELLED = np.array([150, 150, 150], np.uint8)
 
 
@@ -31,10 +30,10 @@ def feature_colours(viewed: ViewedScene, scale: int) -> tuple[UInt8[ndarray, "n 
     return points, coloured[count][0] if len(embedding) else np.zeros((0, 3), np.uint8)
 
 
-def landmark_colours(viewed: ViewedScene, scale: int, by: LandmarkColours, least: float = 0.0) -> UInt8[ndarray, "m 3"]:
+def landmark_colours(
+    viewed: ViewedScene, scale: int, by: Literal["score", "class"], least: float = 0.0
+) -> UInt8[ndarray, "m 3"]:
     """Of the landmarks of a scale; scores from `least` (dark) to the highest (yellow)."""
-    if by == "features":
-        return feature_colours(viewed, scale)[1]
     landmarks = viewed.landmarks(scale)
     if not len(landmarks):
         return np.zeros((0, 3), np.uint8)

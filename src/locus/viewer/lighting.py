@@ -45,15 +45,8 @@ def light(
 ) -> Lit:
     """Everything whose similarity (cosine) to a unit-length query reaches the threshold.
 
-    A point of the cloud is lit where the pixel it came from is, so that 3D and views say the same.
-
-    Args:
-        query: A feature.
-        features: Of every view, at the query's scale.
-        cloud: The scene's points.
-        size: (width, height) of the views' small images.
-        landmarks: Their embeddings.
-        threshold: A cosine.
+    A point of the cloud is lit where the pixel it came from is, in the view's small image of `size` (width, height), so
+    that 3D and views say the same. Landmarks are given by their embeddings.
     """
     similar = similarity(query, features)
     masks = np.stack([enlarged(of_view, size) for of_view in similar]) >= threshold

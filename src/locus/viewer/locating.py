@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import cv2
 import numpy as np
 from jaxtyping import Float, UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.geometry import Camera, pose_error
+from locus.pages.pictures import resized
 from locus.scenes.reading import read_image
 from locus.tasks.localize import Location, localize, localize_features
 from locus.viewer.picking import Screen
@@ -54,8 +54,7 @@ def locate_image(viewed: ViewedScene, name: str, content: bytes) -> LocatedImage
     image = decoded(name, content)
     camera, assumed = assumed_camera(viewed.seen.frame(0).camera, image.shape[1], image.shape[0])
     location = localize(viewed.world, viewed.model, image, camera)
-    width, height = viewed.size[0], max(1, round(image.shape[0] * viewed.size[0] / image.shape[1]))
-    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    small = resized(image, viewed.size[0])
     return LocatedImage(f"{_sentence(name, location)} {assumed}", small, camera, location)
 
 
@@ -80,6 +79,4 @@ def assumed_camera(scene: Camera, width: int, height: int) -> tuple[Camera, str]
 
 
 def _sentence(what: str, location: Location) -> str:
-    if location.world_from_camera is None:
-        return f"{what} is {location.reason}."
-    return f"{what} was taken {location.sentence}."
+    return f"{what} {'was taken' if location.here else 'is'} {location.sentence}."

@@ -45,11 +45,7 @@ def first(*hits: Hit | None) -> Hit | None:
 def hit_point(ray: Ray, points: Float[ndarray, "n 3"], shown: Bool[ndarray, " n"], size: float) -> Hit | None:
     """The point of a cloud that a click means: on the first surface that the ray meets, the one closest to the ray.
 
-    Args:
-        ray: From the viewer's eye.
-        points: The cloud.
-        shown: Those that can be clicked.
-        size: How wide a point is drawn, in metres.
+    Only points that are shown can be clicked, each drawn `size` metres wide.
     """
     if not len(points):
         return None

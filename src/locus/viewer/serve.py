@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
+from errno import EADDRNOTAVAIL
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
 @contextmanager
 def server(host: str, port: int) -> Generator["viser.ViserServer", None, None]:
     """A viser server, stopped at the end. Port 0 takes a free one."""
-    check_viser()
     import viser
 
-    check_free(host, port)
     with redirect_stdout(StringIO()):  # viser prints a box of its own
         running = viser.ViserServer(host, port, verbose=False)
     try:
@@ -47,12 +46,10 @@ def check_free(host: str, port: int) -> None:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
-    except socket.gaierror:
-        raise LocusError(f"{host} is no address of this machine; leave --host out for this machine alone") from None
     except PermissionError:
         raise LocusError(f"port {port} is reserved for the system; give a --port above 1023") from None
     except OSError as error:
-        if error.errno == 99:  # EADDRNOTAVAIL
+        if isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL:
             raise LocusError(f"{host} is no address of this machine; leave --host out for this machine alone") from None
         raise LocusError(_busy(host, port)) from None
 
