@@ -41,8 +41,8 @@ PROMISED = 15.0
 class RelativePoses(Benchmark):
     """How well is the motion between two frames found (the paper's Table 3)?
 
-    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, loftr, and predictions:FILE, the
-    answers of a system run elsewhere (docs/evaluation.md).
+    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, and predictions:FILE, the answers
+    of a system run elsewhere (docs/evaluation.md).
     """
 
     pairs: int = 50
@@ -128,8 +128,8 @@ class RelativePoses(Benchmark):
     def _described(
         self, patches: ScenePatches, pair: FramePair, estimated: Float[ndarray, "4 4"] | None
     ) -> dict[str, Any]:
-        error = error_of(estimated, pair.b_from_a, scale_from_truth=self.translation_scale == "truth")
-        errors = None if estimated is None else [error.metres, error.degrees, error.direction]
+        truth = self.translation_scale == "truth"
+        errors = None if estimated is None else error_of(estimated, pair.b_from_a, scale_from_truth=truth)
         names = [patches.frame(pair.a).name, patches.frame(pair.b).name]
         return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 

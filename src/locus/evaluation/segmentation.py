@@ -92,8 +92,8 @@ class Segmentation(Benchmark):
         if not groups:
             raise EvaluationError(f"{patches.scene.name}: the scored frames show nothing that the probe was shown")
         return {
-            "groups": {group: found.json() for group, found in groups.items()},
-            "classes": [vars(each) | {"class": self._class_of(each.name, each.kind)} for each in groups["all"].classes],
+            "groups": {group: figures for group, (figures, _) in groups.items()},
+            "classes": [each | {"class": self._class_of(each["name"], each["kind"])} for each in groups["all"][1]],
             "patches": int(scored.sum()),
             "straddling": straddling,
             "absent classes": len(np.unique(truth.labels[absent])),
