@@ -120,7 +120,7 @@ def _scores(
     is_predicted: Bool[ndarray, "n c"] = predicted[:, None] == ids
     right = (is_true & is_predicted).sum(axis=0)
     wrong = (is_true ^ is_predicted).sum(axis=0)  # false positives and false negatives
-    precisions: list[float | None] = [None] * len(present)
+    precisions: list[Any] = [None] * len(present)
     if scores is not None:
         ranked, every = torch.from_numpy(np.ascontiguousarray(scores)), torch.ones(scores.shape, dtype=torch.bool)
         precisions = average_precision_per_landmark(ranked, torch.from_numpy(is_true), every).tolist()

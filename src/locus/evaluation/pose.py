@@ -41,8 +41,8 @@ PROMISED = 15.0
 class RelativePoses(Benchmark):
     """How well is the motion between two frames found (the paper's Table 3)?
 
-    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, and predictions:FILE, the answers
-    of a system run elsewhere (docs/evaluation.md).
+    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, and predictions:FILE, the
+    answers of a system run elsewhere (docs/evaluation.md).
     """
 
     pairs: int = 50
