@@ -119,10 +119,6 @@ class Outcome:
         return [Line(self.label(method), x, values, method.bound) for method, values in found if values is not None]
 
     @property
-    def groups(self) -> list[str]:
-        return list(dict.fromkeys(part.group for part in self.parts))
-
-    @property
     def scenes(self) -> list[str]:
         return list(dict.fromkeys(part.scene for part in self.parts if part.group == "unseen"))
 

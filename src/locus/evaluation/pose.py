@@ -1,6 +1,5 @@
 """Relative pose (Table 3): the motion between two frames of unseen scenes, from matches alone or with depth."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +14,7 @@ from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
-from locus.evaluation.matchers import FeatureMatcher, Matcher
+from locus.evaluation.matchers import FeatureMatcher, Matcher, TrueMatcher
 from locus.evaluation.methods import Competitor, Method
 from locus.evaluation.metrics import area_under_curve, error_of, median
 from locus.evaluation.outcome import Benchmark, Outcome
@@ -23,9 +22,9 @@ from locus.evaluation.pairs import OVERLAP, FramePair, between, draw_pairs, name
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least, read_patches
-from locus.evaluation.specs import pose_words
+from locus.evaluation.specs import MATCHERS, predictions
 from locus.evaluation.table import Cell, Column, Table
-from locus.files import atomic
+from locus.files import atomic, content_hash
 from locus.geometry import transform
 from locus.scenes import SceneReading
 from locus.tasks.matching import PAPER, Rule
@@ -134,13 +133,11 @@ class RelativePoses(Benchmark):
         return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
-        return pose_words(given)
+        return {"truth": TrueMatcher, **MATCHERS, **predictions(given, PosePredictions)}
 
     def fingerprint(self) -> Any:
         """A pairs file stands for what is in it."""
-        file = self.pairs_file
-        content = hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else str(file)
-        return asdict(self) | {"pairs_file": content}
+        return asdict(self) | {"pairs_file": "None" if self.pairs_file is None else content_hash(self.pairs_file)}
 
     def tables(self, outcome: Outcome) -> list[Table]:
         """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from locus import pages
 from locus.evaluation.outcome import Outcome
-from locus.evaluation.table import Table, rendered, texts
+from locus.evaluation.table import Table, cells_of, rendered
 from locus.files import atomic
 from locus.pages.pictures import Picture
 
@@ -57,14 +57,9 @@ def results_json(outcome: Outcome, tables: Sequence[Table]) -> str:
 
 def table_values(table: Table) -> dict[str, Any]:
     """A table as the macro `numbers` of a page takes it."""
-    best = table.best()
     rows = [
-        {
-            "kind": row.kind,
-            "label": label,
-            "cells": [(text, (index, place) in best) for place, text in enumerate(cells)],
-        }
-        for index, (row, (label, *cells)) in enumerate(zip(table.rows, texts(table), strict=True))
+        {"kind": row.kind, "label": row.label, "cells": cells}
+        for row, cells in zip(table.rows, cells_of(table), strict=True)
     ]
     columns = [column.name for column in table.columns]
     return {"title": table.title, "columns": columns, "rows": rows, "notes": table.notes}

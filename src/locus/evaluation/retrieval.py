@@ -180,7 +180,7 @@ def _units(
 
 
 def _main(outcome: Outcome, radius: str) -> Table:
-    groups = [group for group in ("training", "unseen") if group in outcome.groups]
+    groups = [group for group in ("training", "unseen") if any(part.group == group for part in outcome.parts)]
     keys = [
         (pairs, measure, group) for pairs in EXCLUDE_SAME_FRAME for measure in ("V-Smooth-AP", "AP") for group in groups
     ]

@@ -54,7 +54,8 @@ def run(
             if measured is None:
                 patches = [each.patches for each in unit]
                 measured = benchmark.measure(method, patches if benchmark.together else patches[0])
-                _keep(finished, measured)
+                with atomic(finished) as file:
+                    file.write_text(json.dumps({"measured": measured}))
         except LocusError as error:
             # What is wrong with the scene itself is told once, and counts against no method.
             broken = [str(each.path) for each in unit if each.error is error]
@@ -111,8 +112,3 @@ def _read(finished: Path) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError):
         warnings.warn(f"{finished} is damaged; its part is measured again", stacklevel=2)
         return None
-
-
-def _keep(finished: Path, measured: dict[str, Any]) -> None:
-    with atomic(finished) as file:
-        file.write_text(json.dumps({"measured": measured}))
