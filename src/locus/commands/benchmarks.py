@@ -1,7 +1,6 @@
 """The benchmarks of the command `eval`, each with its options."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
@@ -37,9 +36,9 @@ from locus.training.settings_grid import variants_of
 AnyBenchmark = TypeVar("AnyBenchmark", bound=Benchmark)
 
 
-@dataclass(frozen=True)
-class EvaluateOptions:
-    """Options of every benchmark."""
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Generic[AnyBenchmark]):
+    """A benchmark: the options that every one has, and its own."""
 
     scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
     """Folders of scenes, globs, or .txt files that list folders; none of them trained on."""
@@ -61,6 +60,8 @@ class EvaluateOptions:
     cache: Path | None = None
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
     reading: Reading = AS_STATED
+    protocol: Annotated[AnyBenchmark, tyro.conf.arg(name="")]
+    train: tuple[str, ...] = field(default=(), init=False)  # an option of retrieval alone
 
     def unseen(self) -> list[Path]:
         found = find_scenes(self.scenes)
@@ -68,11 +69,12 @@ class EvaluateOptions:
             raise LocusError("name the scenes to evaluate on")
         return found
 
-    def evaluate(self, benchmark: Benchmark, training: Sequence[str] = ()) -> int:
+    def run(self) -> int:
         """Measure, print the tables, and write what was asked for; 1 if something could not be measured."""
+        benchmark = self.protocol
         options = MethodOptions(self.fit, self.resolution, self.cache, self.reading, progress=True)
         methods = methods_of(self.methods, options, benchmark.words(self.methods))
-        scenes = {"unseen": self.unseen(), "training": find_scenes(training)}
+        scenes = {"unseen": self.unseen(), "training": find_scenes(self.train)}
         outcome = run(benchmark, methods, scenes, reading=self.reading, fresh=self.fresh, progress=True)
         shown = Shown([])
         if outcome.parts:
@@ -98,29 +100,15 @@ def show(outcome: Outcome, shown: Shown, style: Style, json: Path | None, report
     return 1 if outcome.failures else 0
 
 
-@dataclass(frozen=True)
-class Evaluate(Generic[AnyBenchmark]):
-    """A benchmark of its own options."""
-
-    common: Annotated[EvaluateOptions, tyro.conf.arg(name="")]
-    protocol: Annotated[AnyBenchmark, tyro.conf.arg(name="")]
-
-    def run(self) -> int:
-        return self.common.evaluate(self.protocol)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluateRetrieval(Evaluate[Retrieval]):
     """Table 1, on training scenes as well if they are named."""
 
     train: tuple[str, ...] = ()
     """Training scenes to evaluate on as well, in columns of their own."""
 
-    def run(self) -> int:
-        return self.common.evaluate(self.protocol, self.train)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluatePose(Evaluate[RelativePoses]):
     """Table 3, or only its pairs."""
 
@@ -130,7 +118,7 @@ class EvaluatePose(Evaluate[RelativePoses]):
     def run(self) -> int:
         if self.template is None:
             return super().run()
-        count = write_template(self.template, self.protocol, self.common.unseen(), self.common.reading)
+        count = write_template(self.template, self.protocol, self.unseen(), self.reading)
         Console(soft_wrap=True).print(f"Wrote {count} pairs, without poses, to {escape(str(self.template))}")
         return 0
 

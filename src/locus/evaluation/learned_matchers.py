@@ -46,15 +46,14 @@ class SuperPoint(Matcher):
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
         first, second = (self.detect(patches.frame(row).image) for row in (a, b))
         if self.test == "nn":
-            found, nearest, ratio = nearest_two(first, second)
-            _, back, _ = nearest_two(second, first)
+            nearest, ratio = nearest_two(first, second)
+            back, _ = nearest_two(second, first)
             # One keypoint alone has no nearest two, and no score.
-            kept = back[nearest] == found if len(back) else np.zeros(len(found), bool)
+            kept = np.flatnonzero(back[nearest] == np.arange(len(nearest))) if len(back) else []
         else:
             nearest, ratio = fginn(first, second)
-            found, kept = np.arange(len(nearest)), ratio < RATIO
-        pixels = first.pixels[found[kept]], second.pixels[nearest[kept]]
-        return pixel_matches(patches, a, b, *pixels, 1 - ratio[kept])
+            kept = np.flatnonzero(ratio < RATIO)
+        return pixel_matches(patches, a, b, first.pixels[kept], second.pixels[nearest[kept]], 1 - ratio[kept])
 
     @torch.inference_mode()
     def detect(self, image: Image) -> Keypoints:

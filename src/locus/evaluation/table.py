@@ -29,11 +29,6 @@ class Row:
     """Bounds (ground truth, chance) are no competitors, a partial row lacks scenes, a reference is of other data."""
 
 
-def unavailable(label: str, reason: str) -> Row:
-    """The row of a method that is not available here."""
-    return Row(label, [f"not available: {reason}"], "unavailable")
-
-
 @dataclass(frozen=True)
 class Table:
     title: str
