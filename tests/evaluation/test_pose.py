@@ -140,7 +140,7 @@ def test_superglues_lines_bring_their_own_motion(patches, tmp_path):
     first, second = named_pairs(patches, read_pairs(file))
     assert (first.a, first.b, second.a, second.b) == (0, 1, 2, 3)
     assert np.allclose(first.b_from_a, told)
-    assert first.camera_a.fx == pytest.approx(patches.frame(0).camera.fx)
+    assert first.cameras[0].fx == pytest.approx(patches.frame(0).camera.fx)
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,13 @@ from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.regions import Regions
-from locus.evaluation.report import Shown, results_json, write_report
+from locus.evaluation.report import Shown, write_report, write_results
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.reuse import Reuse
 from locus.evaluation.runner import run
 from locus.evaluation.segmentation import Segmentation
 from locus.evaluation.specs import MethodOptions, methods_of
 from locus.evaluation.table import Style, rendered
-from locus.files import atomic
 from locus.model import LoCUS
 from locus.scenes.collection import find_scenes
 from locus.scenes.load import AS_STATED
@@ -90,8 +89,7 @@ def show(outcome: Outcome, shown: Shown, style: Style, json: Path | None, report
         console.print(rendered(table, style), markup=False)
         console.print()
     if json is not None:
-        with atomic(json) as file:
-            file.write_text(results_json(outcome, shown.tables))
+        write_results(json, outcome, shown.tables)
         console.print(f"Results: {escape(str(json))}")
     if report is not None:
         console.print(f"Report: {escape(str(write_report(report, outcome, shown)))}")

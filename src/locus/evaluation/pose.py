@@ -79,10 +79,8 @@ class RelativePoses(Benchmark):
         """Errors of every pair of one scene, None where there is no pose; and what its matches are worth."""
         pairs = self.compared(patches)
         if isinstance(method, PosePredictions):
-            names = [(patches.frame(pair.a).name, patches.frame(pair.b).name) for pair in pairs]
-            poses = method.poses(patches.scene.name, names)
-            told = [self._described(patches, pair, found) for pair, found in zip(pairs, poses, strict=True)]
-            return {"pairs": told}
+            poses = method.poses(patches.scene.name, [pair.names for pair in pairs])
+            return {"pairs": [self._described(pair, found) for pair, found in zip(pairs, poses, strict=True)]}
         if isinstance(method, Method):
             method = FeatureMatcher(method, self.radius, RULES[self.rule])
         if not isinstance(method, Matcher):
@@ -103,34 +101,30 @@ class RelativePoses(Benchmark):
 
     def _matched(self, matcher: Matcher, patches: ScenePatches, pair: FramePair) -> dict[str, Any]:
         matches = matcher.match(patches, pair.a, pair.b)
-        cameras = pair.camera_a, pair.camera_b
         points = [
-            points_at(patches.frame(row).depth, camera, pixels)
-            for row, camera, pixels in zip((pair.a, pair.b), cameras, (matches.pixels_a, matches.pixels_b), strict=True)
+            points_at(patches.frame(pair.a).depth, pair.cameras[0], matches.pixels_a),
+            points_at(patches.frame(pair.b).depth, pair.cameras[1], matches.pixels_b),
         ]
         if self.solver == "3d-3d":
-            answer = relative_pose(matches, *cameras, *points, seed=self.seed)
+            answer = relative_pose(matches, *pair.cameras, *points, seed=self.seed)
         else:
             threshold = matcher.tolerance(matches)
-            answer = relative_pose(matches, *cameras, threshold=threshold, seed=self.seed)
+            answer = relative_pose(matches, *pair.cameras, threshold=threshold, seed=self.seed)
         apart = np.linalg.norm(transform(pair.b_from_a, points[0]) - points[1], axis=1)
         apart = apart[np.isfinite(apart)]
         # In patches of the common grid, for keypoints too, so that it means the same for all.
         stuck = replace(matches, grid_a=patches.grid, grid_b=patches.grid).stuck
-        return self._described(patches, pair, answer.b_from_a) | {
+        return self._described(pair, answer.b_from_a) | {
             "confidence": answer.confidence,
             "matches": len(matches),
             "right": float((apart <= RIGHT).mean()) if len(apart) else None,
             "stuck": stuck if len(matches) else None,
         }
 
-    def _described(
-        self, patches: ScenePatches, pair: FramePair, estimated: Float[ndarray, "4 4"] | None
-    ) -> dict[str, Any]:
+    def _described(self, pair: FramePair, estimated: Float[ndarray, "4 4"] | None) -> dict[str, Any]:
         truth = self.translation_scale == "truth"
         errors = None if estimated is None else error_of(estimated, pair.b_from_a, scale_from_truth=truth)
-        names = [patches.frame(pair.a).name, patches.frame(pair.b).name]
-        return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
+        return {"frames": pair.names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
         return {"truth": TrueMatcher, **MATCHERS, **predictions(given, PosePredictions)}
@@ -163,8 +157,8 @@ def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path], 
     for folder in scenes:
         patches = read_patches(reading.load(folder))
         for pair in protocol.compared(patches):
-            names = {"a": patches.frame(pair.a).name, "b": patches.frame(pair.b).name}
-            lines.append(json.dumps({"scene": patches.scene.name, **names, "b_from_a": None}))
+            a, b = pair.names
+            lines.append(json.dumps({"scene": patches.scene.name, "a": a, "b": b, "b_from_a": None}))
     with atomic(path) as file:
         file.write_text("\n".join(lines) + "\n")
     return len(lines)
