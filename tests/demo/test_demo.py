@@ -36,7 +36,7 @@ PLAN = DemoPlan(
 def made(tmp_path_factory):
     """A finished demo. Simple rooms stand in for all houses but the one that is mapped."""
     folder = tmp_path_factory.mktemp("made") / HOSTILE
-    DemoFolder(folder, PLAN).remember("classic")
+    DemoFolder(folder, PLAN).remember()
     for turn, name in enumerate(("trained/house-005000", "trained/house-005001", "unseen/house-006001")):
         shots = room.shots(12)
         for shot in shots:
@@ -113,8 +113,8 @@ def test_run_again_it_takes_up_what_is_finished(made, spoil, capsys):
     assert "How training went" in (made / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_path, capsys):
-    DemoFolder(tmp_path / "demo", PLAN).remember(None)
+def test_a_given_model_is_not_trained(made, tmp_path, capsys):
+    DemoFolder(tmp_path / "demo", PLAN).remember()
     shutil.copytree(made / "trained", tmp_path / "demo/trained")
     shutil.copytree(made / "unseen", tmp_path / "demo/unseen")
     page = run(tmp_path / "demo", PLAN, str(made / "run")).folder.report.read_text(encoding="utf-8")
@@ -122,7 +122,6 @@ def test_a_given_model_is_neither_trained_nor_taken_for_the_next_demo(made, tmp_
     assert "How training went" not in page
     assert "was not trained in this run" in page
     assert "6/6" in capsys.readouterr().out
-    assert DemoFolder(tmp_path / "demo", PLAN).backbone is None  # the next chooses its own
 
 
 def test_the_line_that_opens_the_viewer_works_as_it_is(made, tmp_path, monkeypatch, capsys):
@@ -181,7 +180,7 @@ def test_other_things_in_the_folder_are_left_alone(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"plan": 3}', '{"plan": {}, "backbone": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"plan": 3}', '{"plan": "full"}'])
 def test_a_damaged_note_is_named(tmp_path, text):
     (tmp_path / "demo.json").write_text(text)
     with pytest.raises(LocusError, match=r"demo\.json is damaged"):
@@ -189,7 +188,7 @@ def test_a_damaged_note_is_named(tmp_path, text):
 
 
 def test_a_demo_of_another_size_is_refused(tmp_path):
-    DemoFolder(tmp_path, PLAN).remember("classic")
+    DemoFolder(tmp_path, PLAN).remember()
     with pytest.raises(LocusError, match=r"another size \(houses\)"):
         DemoFolder(tmp_path, replace(PLAN, houses=3))
 

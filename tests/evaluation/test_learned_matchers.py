@@ -1,4 +1,4 @@
-"""SuperPoint, LightGlue and EfficientLoFTR as tiny random networks; FGINN by hand."""
+"""SuperPoint and LightGlue as tiny random networks; FGINN by hand."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import transformers
 
 from locus.errors import LocusError
 from locus.evaluation import learned_matchers
-from locus.evaluation.learned_matchers import PairMatcher, SuperPoint, fginn, prepared
+from locus.evaluation.learned_matchers import LightGlue, SuperPoint, fginn, prepared
 from locus.evaluation.matchers import Keypoints
 
 SUPERPOINT = {
@@ -33,8 +33,6 @@ def weights(tmp_path_factory):
         filter_threshold=0.0,
     )
     transformers.LightGlueForKeypointMatching(glue).save_pretrained(root / "lightglue")
-    loftr = transformers.EfficientLoFTRConfig(coarse_matching_threshold=0.0, num_attention_layers=1)
-    transformers.EfficientLoFTRForKeypointMatching(loftr).save_pretrained(root / "loftr")
     return root
 
 
@@ -49,35 +47,14 @@ def test_an_images_own_keypoints_match_themselves(weights, patches, test):
     assert "superpoint" in matcher.fingerprint
 
 
-@pytest.mark.parametrize("kind", ["lightglue", "loftr"])
-def test_matches_lie_inside_both_images(weights, patches, kind, monkeypatch):
+def test_matches_lie_inside_both_images(weights, patches, monkeypatch):
     monkeypatch.setattr(learned_matchers, "SHORTER", 128)
-    matches = PairMatcher(kind, weights / kind).match(patches, 0, 1)
+    matches = LightGlue(weights / "lightglue").match(patches, 0, 1)
     assert len(matches) > 0
     assert matches.pixels_a.shape == matches.pixels_b.shape
     for pixels, size in ((matches.pixels_a, matches.size_a), (matches.pixels_b, matches.size_b)):
         assert ((pixels >= 0) & (pixels <= np.array(size) + 1)).all()
     assert (np.diff(matches.scores) <= 0).all()
-
-
-def test_loftr_pairs_the_cells_whose_scores_say_so(weights, patches, monkeypatch):
-    """Scores forced to a shift by four cells; all else, the layout of what it says above all, is transformers'."""
-    monkeypatch.setattr(learned_matchers, "SHORTER", 128)
-    matcher = PairMatcher("loftr", weights / "loftr")
-    read_off = matcher.network._get_matches_from_scores
-
-    def shifted(scores):
-        forced = torch.zeros_like(scores)
-        for row in range(scores.shape[1]):
-            for column in range(scores.shape[2] - 4):
-                forced[0, row, column, row, column + 4] = 0.9
-        return read_off(forced)
-
-    monkeypatch.setattr(matcher.network, "_get_matches_from_scores", shifted)
-    matches = matcher.match(patches, 0, 1)
-    cell = 8 * np.array(matches.size_a) / np.array(prepared(patches.frame(0).image).shape[:0:-1])
-    assert len(matches) > 20
-    assert (np.abs(matches.pixels_b - matches.pixels_a - [4, 0] * cell) <= 1.3 * cell).all()
 
 
 def test_weights_of_another_network_are_refused(weights, tmp_path):

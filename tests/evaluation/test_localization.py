@@ -168,10 +168,10 @@ def test_the_demo_counts_as_the_benchmark_does(rooms, tokens, tmp_path):
     world = LandmarkMap.build(method.model, here.take(mapped))
     found = finding.find("classic", world, here.take(asked), there.take(elsewhere))
     own, other = ([query for query in queries if query["scene"] == path.name] for path in paths)
-    for kind, answers, away in ((DEPTH, found.rgbd, found.elsewhere), (COLOUR, found.rgb, found.elsewhere_rgb)):
+    for kind, answers in found.here.items():
         expected = localization.errors([query[kind] for query in own], LEAST[kind])
         np.testing.assert_allclose(answers.errors, expected)
-        assert away.found == sum(query[kind]["elsewhere"][0] >= LEAST[kind] for query in other)
+        assert found.elsewhere[kind].refused == sum(query[kind]["elsewhere"][0] < LEAST[kind] for query in other)
 
 
 def test_the_command(rooms, tokens, tmp_path, monkeypatch, capsys):

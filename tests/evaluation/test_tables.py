@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from locus.evaluation.bootstrap import Estimate, estimate
-from locus.evaluation.table import Column, Row, Table, rendered, unavailable
+from locus.evaluation.table import Column, Row, Table, rendered
 
 TABLE = Table(
     "A & B",
@@ -18,7 +18,7 @@ TABLE = Table(
         Row("ours", [Estimate(0.5, 0.4, 0.6), 1.5, 10]),
         Row("theirs | old", [Estimate(0.25), 0.5, 20]),
         Row("ceiling", [1.0, 0.0, 10], "bound"),
-        unavailable("resnet50", "no weights"),
+        Row("resnet50", ["not available: no weights"], "unavailable"),
         Row("paper: LoCUS", [0.55, None, None], "reference"),
     ],
     ["a note"],

@@ -1,7 +1,6 @@
 """The benchmarks of the command `eval`, each with its options."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
@@ -20,14 +19,13 @@ from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.regions import Regions
-from locus.evaluation.report import Shown, results_json, write_report
+from locus.evaluation.report import Shown, write_report, write_results
 from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.reuse import Reuse
 from locus.evaluation.runner import run
 from locus.evaluation.segmentation import Segmentation
 from locus.evaluation.specs import MethodOptions, methods_of
 from locus.evaluation.table import Style, rendered
-from locus.files import atomic
 from locus.model import LoCUS
 from locus.scenes.collection import find_scenes
 from locus.scenes.load import AS_STATED
@@ -37,9 +35,9 @@ from locus.training.settings_grid import variants_of
 AnyBenchmark = TypeVar("AnyBenchmark", bound=Benchmark)
 
 
-@dataclass(frozen=True)
-class EvaluateOptions:
-    """Options of every benchmark."""
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Generic[AnyBenchmark]):
+    """A benchmark: the options that every one has, and its own."""
 
     scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
     """Folders of scenes, globs, or .txt files that list folders; none of them trained on."""
@@ -61,6 +59,8 @@ class EvaluateOptions:
     cache: Path | None = None
     """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
     reading: Reading = AS_STATED
+    protocol: Annotated[AnyBenchmark, tyro.conf.arg(name="")]
+    train: tuple[str, ...] = field(default=(), init=False)  # an option of retrieval alone
 
     def unseen(self) -> list[Path]:
         found = find_scenes(self.scenes)
@@ -68,11 +68,12 @@ class EvaluateOptions:
             raise LocusError("name the scenes to evaluate on")
         return found
 
-    def evaluate(self, benchmark: Benchmark, training: Sequence[str] = ()) -> int:
+    def run(self) -> int:
         """Measure, print the tables, and write what was asked for; 1 if something could not be measured."""
+        benchmark = self.protocol
         options = MethodOptions(self.fit, self.resolution, self.cache, self.reading, progress=True)
         methods = methods_of(self.methods, options, benchmark.words(self.methods))
-        scenes = {"unseen": self.unseen(), "training": find_scenes(training)}
+        scenes = {"unseen": self.unseen(), "training": find_scenes(self.train)}
         outcome = run(benchmark, methods, scenes, reading=self.reading, fresh=self.fresh, progress=True)
         shown = Shown([])
         if outcome.parts:
@@ -88,8 +89,7 @@ def show(outcome: Outcome, shown: Shown, style: Style, json: Path | None, report
         console.print(rendered(table, style), markup=False)
         console.print()
     if json is not None:
-        with atomic(json) as file:
-            file.write_text(results_json(outcome, shown.tables))
+        write_results(json, outcome, shown.tables)
         console.print(f"Results: {escape(str(json))}")
     if report is not None:
         console.print(f"Report: {escape(str(write_report(report, outcome, shown)))}")
@@ -98,29 +98,15 @@ def show(outcome: Outcome, shown: Shown, style: Style, json: Path | None, report
     return 1 if outcome.failures else 0
 
 
-@dataclass(frozen=True)
-class Evaluate(Generic[AnyBenchmark]):
-    """A benchmark of its own options."""
-
-    common: Annotated[EvaluateOptions, tyro.conf.arg(name="")]
-    protocol: Annotated[AnyBenchmark, tyro.conf.arg(name="")]
-
-    def run(self) -> int:
-        return self.common.evaluate(self.protocol)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluateRetrieval(Evaluate[Retrieval]):
     """Table 1, on training scenes as well if they are named."""
 
     train: tuple[str, ...] = ()
     """Training scenes to evaluate on as well, in columns of their own."""
 
-    def run(self) -> int:
-        return self.common.evaluate(self.protocol, self.train)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluatePose(Evaluate[RelativePoses]):
     """Table 3, or only its pairs."""
 
@@ -130,7 +116,7 @@ class EvaluatePose(Evaluate[RelativePoses]):
     def run(self) -> int:
         if self.template is None:
             return super().run()
-        count = write_template(self.template, self.protocol, self.common.unseen(), self.common.reading)
+        count = write_template(self.template, self.protocol, self.unseen(), self.reading)
         Console(soft_wrap=True).print(f"Wrote {count} pairs, without poses, to {escape(str(self.template))}")
         return 0
 

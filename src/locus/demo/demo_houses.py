@@ -1,6 +1,5 @@
 """The demo's houses: made where there are none, and checked where there are some."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def make_houses(folder: DemoFolder, fitted: int) -> DemoHouses:
     there = [(path / house_name(seed), frames) for path, seeds, frames in kinds for seed in seeds]
     there = [(house, frames) for house, frames in there if house.exists()]
     for house, frames in track(there, "checking houses", len(there)):
-        if wrong := next(_damages(house, frames), None):
+        if wrong := _damage(house, frames):
             raise LocusError(
                 f"the house in {house} is damaged ({wrong}); remove it and {folder.run}, and run the demo again"
             )
@@ -46,13 +45,12 @@ def make_houses(folder: DemoFolder, fitted: int) -> DemoHouses:
     return DemoHouses(trained, others[:-1], others[-1], len(there))
 
 
-def _damages(house: Path, frames: int) -> Iterator[str]:
+def _damage(house: Path, frames: int) -> str | None:
     """What is wrong with a house; every file of it is read."""
     try:
         scene = load_scene(house)
-        if len(scene) != frames:
-            yield f"it has {len(scene)} frames, not {frames}"
         for frame in scene:
             _ = frame.image, frame.depth, frame.semantic, frame.instance
     except LocusError as error:
-        yield str(error)
+        return str(error)
+    return None if len(scene) == frames else f"it has {len(scene)} frames, not {frames}"

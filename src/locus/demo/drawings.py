@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from locus.demo.finding import Answer, Answers, Finding
+from locus.demo.finding import Finding, Pose
 from locus.evaluation.figures import COLOURS, Line, as_svg, line_figure
 from locus.features.dense import SceneFeatures
 
@@ -36,18 +36,15 @@ def error_curves(findings: Sequence[Finding]) -> list[tuple[str, str]]:
     """The share of images with no larger error, in metres and in degrees; (caption, SVG)."""
     drawn = []
     for column, (unit, most) in enumerate((("metres", 1.0), ("degrees", 30.0))):
-        lines = []
-        for finding in findings:
-            for what, answers in (("with depth", finding.rgbd), ("by colour alone", finding.rgb)):
-                lines.append(Line(f"{finding.label}, {what}", *_shares(answers, column, most)))
+        limits = np.linspace(0, most, 60)
+        lines = [
+            Line(f"{finding.label}, {kind}", limits, (answers.errors[:, column, None] <= limits).mean(axis=0))
+            for finding in findings
+            for kind, answers in finding.here.items()
+        ]
         svg = line_figure({"": lines}, f"error in {unit}", "share of images", (0, most), (0, 1))
         drawn.append((f"The share of images that are no more than so many {unit} off.", svg))
     return drawn
-
-
-def _shares(answers: Answers, column: int, most: float) -> tuple[Float[ndarray, " n"], Float[ndarray, " n"]]:
-    limits = np.linspace(0, most, 60)
-    return limits, (answers.errors[:, column, None] <= limits).mean(axis=0)
 
 
 def map_drawing(finding: Finding, seen: SceneFeatures) -> str:
@@ -68,8 +65,9 @@ def map_drawing(finding: Finding, seen: SceneFeatures) -> str:
     sizes, shades = 15 + 120 * landmarks.worth[order], landmarks.colour[order] / 255
     axes.scatter(*(turned @ spots[:, :2].T), s=sizes, c=shades, linewidths=0)
     _cameras(axes, frames.world_from_camera, turned, "#999999")
-    for answer in finding.rgbd.answers:
-        _answer(axes, answer, turned)
+    answers = finding.here["with depth"]
+    for found, true in zip(answers.found, answers.true, strict=True):
+        _answer(axes, found, true, turned)
     # Not where images were found: a wrong answer may be far outside.
     there = turned @ np.concatenate([spots[:, :2], frames.world_from_camera[:, :2, 3]]).T
     (left, bottom), (right, top), room = there.min(axis=1), there.max(axis=1), 0.5
@@ -89,15 +87,13 @@ def map_drawing(finding: Finding, seen: SceneFeatures) -> str:
     return as_svg(figure)
 
 
-def _answer(axes: Any, answer: Answer, turned: Float[ndarray, "2 2"]) -> None:
-    if answer.true is None:
+def _answer(axes: Any, found: Pose | None, true: Pose, turned: Float[ndarray, "2 2"]) -> None:
+    if found is None:
+        axes.scatter(*(turned @ true[:2, 3]), marker="x", s=60, color=REFUSED, zorder=4)
         return
-    if answer.found is None:
-        axes.scatter(*(turned @ answer.true[:2, 3]), marker="x", s=60, color=REFUSED, zorder=4)
-        return
-    _cameras(axes, answer.true[None], turned, COLOURS[0])
-    _cameras(axes, answer.found[None], turned, COLOURS[1])
-    both = np.stack([answer.true[:2, 3], answer.found[:2, 3]], axis=1)
+    _cameras(axes, true[None], turned, COLOURS[0])
+    _cameras(axes, found[None], turned, COLOURS[1])
+    both = np.stack([true[:2, 3], found[:2, 3]], axis=1)
     axes.plot(*(turned @ both), color=COLOURS[1], linewidth=1, zorder=3)
 
 

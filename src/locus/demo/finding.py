@@ -3,7 +3,7 @@
 What is mapped, what is looked for and what counts as an answer is that of `locus eval localization`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,37 +23,32 @@ CLOSE = (0.25, 5.0)  # metres and degrees: a good answer
 PROTOCOL = Localization(split="interleaved")
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What was said of one image."""
-
-    found: Float[ndarray, "4 4"] | None
-    """The pose; None for "not here"."""
-    true: Float[ndarray, "4 4"] | None
-    """None for an image of another house."""
-
-    @property
-    def error(self) -> tuple[float, float]:
-        """Metres and degrees; infinite where there is no answer, or no truth."""
-        return (np.inf, np.inf) if self.found is None or self.true is None else pose_error(self.found, self.true)
+Pose = Float[ndarray, "4 4"]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """All images of one kind, asked about in one way."""
+    """What was said of all images of a house, asked about in one way."""
 
-    answers: Sequence[Answer]
+    found: Sequence[Pose | None]
+    """None for "not here"."""
+    true: Sequence[Pose]
+    """In the house's own coordinates: images of a house that is not on the map have no errors."""
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return len(self.found)
 
     @property
-    def found(self) -> int:
-        return sum(answer.found is not None for answer in self.answers)
+    def refused(self) -> int:
+        """Answered "not here"."""
+        return sum(pose is None for pose in self.found)
 
     @property
     def errors(self) -> Float[ndarray, "n 2"]:
-        return np.array([answer.error for answer in self.answers], np.float64).reshape(-1, 2)
+        """Metres and degrees; infinite where there is no answer."""
+        pairs = zip(self.found, self.true, strict=True)
+        off = [(np.inf, np.inf) if found is None else pose_error(found, true) for found, true in pairs]
+        return np.array(off, np.float64).reshape(-1, 2)
 
     @property
     def close(self) -> int:
@@ -72,28 +67,21 @@ class Finding:
 
     label: str
     world: LandmarkMap
-    rgbd: Answers
-    """Frames of the mapped house, with depth."""
-    rgb: Answers
-    """The same from colour alone."""
-    elsewhere: Answers
-    """Frames of another house, with depth."""
-    elsewhere_rgb: Answers
+    here: Mapping[str, Answers]
+    """Frames of the mapped house, with depth and by colour alone."""
+    elsewhere: Mapping[str, Answers]
+    """Frames of another house."""
 
 
 def find(label: str, world: LandmarkMap, here: SceneFeatures, elsewhere: SceneFeatures) -> Finding:
     """Look for frames of the mapped house, and of another."""
-    asked = [(seen, kind, seen is here) for seen in (here, elsewhere) for kind in LEAST]
-    return Finding(label, world, *(_ask(world, *each) for each in asked))
+    return Finding(label, world, *({kind: _ask(world, seen, kind) for kind in LEAST} for seen in (here, elsewhere)))
 
 
-def _ask(world: LandmarkMap, seen: SceneFeatures, kind: str, here: bool) -> Answers:
-    answers = []
-    for row in range(len(seen)):
-        location = ask(world, seen, row, kind)
-        found = location.world_from_camera if location.confidence >= LEAST[kind] else None
-        answers.append(Answer(found, seen.frame(row).world_from_camera if here else None))
-    return Answers(answers)
+def _ask(world: LandmarkMap, seen: SceneFeatures, kind: str) -> Answers:
+    locations = [ask(world, seen, row, kind) for row in range(len(seen))]
+    found = [each.world_from_camera if each.confidence >= LEAST[kind] else None for each in locations]
+    return Answers(found, [seen.frame(row).world_from_camera for row in range(len(seen))])
 
 
 def open_map(folder: Path, model: LoCUS, seen: SceneFeatures) -> tuple[LandmarkMap, bool]:

@@ -1,7 +1,7 @@
 """All stages of the demo, one after the other; what is finished is not done again."""
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from locus.demo import spot
 from locus.demo.demo_houses import DemoHouses, make_houses
 from locus.demo.finding import PROTOCOL, Finding, find, open_map
 from locus.demo.plan import DemoFolder, DemoPlan
-from locus.demo.stage_log import FinishedStage, StageLog, program
+from locus.demo.stage_log import StageLog, program
 from locus.errors import LocusError
 from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Outcome
@@ -51,7 +51,7 @@ class Results:
     """Of the mapped house."""
     spot_views: spot.SpotViews
     colours: Picture
-    stages: list[FinishedStage]
+    stages: list[tuple[str, str, str]]
 
     @property
     def name(self) -> str:
@@ -131,18 +131,16 @@ def run(out: Path, plan: DemoPlan, pretrained: str | None = None) -> Results:
 
 
 def _weights(folder: DemoFolder, pretrained: str | None, stages: StageLog) -> LoCUS | None:
-    """The pretrained model; None where there is to be one trained here, on the backbone that the folder remembers."""
+    """The pretrained model; None where there is to be one trained here."""
+    model, settings = None, folder.plan.settings
     with stages("Weights: the pretrained network that LoCUS builds on") as say:
         if pretrained is not None:
             model = load(pretrained).to(this_device())
             say(f"{pretrained}: {model.name}.")
-            folder.remember(folder.backbone)  # not the model's: without it, a demo takes the one it would have taken
-            return model
-        settings = folder.plan.settings
-        name = backbones.load(folder.backbone or settings.backbone, settings.layer, norm=settings.norm).name
-        say(f"{name}.")
-        folder.remember(name)
-        return None
+        else:
+            say(f"{backbones.load(settings.backbone, settings.layer, norm=settings.norm).name}.")
+        folder.remember()
+    return model
 
 
 def _houses(folder: DemoFolder, pretrained: str | None, stages: StageLog) -> DemoHouses:
@@ -158,7 +156,7 @@ def _houses(folder: DemoFolder, pretrained: str | None, stages: StageLog) -> Dem
 
 
 def _train(folder: DemoFolder, houses: DemoHouses, stages: StageLog) -> tuple[LoCUS, Metrics]:
-    settings = replace(folder.plan.settings, backbone=folder.backbone)
+    settings = folder.plan.settings
     with stages(f"Train: {settings.steps} steps towards one feature for a spot, from all sides") as say:
         val, cache = [houses.validation], folder.tokens
         summary = train(houses.fitted, folder.run, settings, val=val, cache=cache, progress=True)

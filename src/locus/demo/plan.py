@@ -7,7 +7,7 @@ from typing import Any
 
 from locus.errors import LocusError
 from locus.evaluation.retrieval import Retrieval
-from locus.files import atomic
+from locus.files import write_json
 from locus.training import Settings
 
 FILE = "demo.json"
@@ -41,11 +41,15 @@ class DemoFolder:
 
     def __init__(self, path: Path, plan: DemoPlan) -> None:
         """Continue the demo in a folder, or begin one; a folder with another demo or other files is refused."""
-        self.path, self.plan, self.backbone = path, plan, None
+        self.path, self.plan = path, plan
         told = self._read()
-        if told is not None:
-            self._check(told)
-            self.backbone = told["backbone"]
+        now = json.loads(json.dumps(asdict(plan)))  # tuples become lists, as in the file
+        changed = [name for name in now if told is not None and told.get(name) != now[name]]
+        if changed:
+            raise LocusError(
+                f"{path} holds a demo of another size ({', '.join(changed)}); name a new folder with --out, or "
+                "remove that one"
+            )
 
     trained = property(lambda self: self.path / "trained")
     unseen = property(lambda self: self.path / "unseen")
@@ -55,31 +59,20 @@ class DemoFolder:
     tokens = property(lambda self: self.path / "cache" / "tokens")
     report = property(lambda self: self.path / "report.html")
 
-    def remember(self, backbone: str | None) -> None:
-        """Note the backbone that was found, None if none was needed; further runs use the same one."""
-        self.backbone = backbone
-        with atomic(self.path / FILE) as file:
-            file.write_text(json.dumps({"plan": asdict(self.plan), "backbone": backbone}, indent=1) + "\n")
+    def remember(self) -> None:
+        """Note that a demo of this size lives here."""
+        write_json(self.path / FILE, {"plan": asdict(self.plan)})
 
     def _read(self) -> dict[str, Any] | None:
+        """The plan of the demo that is here, if there is one."""
         file = self.path / FILE
         if not file.is_file():
             if self.path.is_file() or (self.path.is_dir() and any(self.path.iterdir())):
                 raise LocusError(f"{self.path} holds files of something else than a demo; name a new folder with --out")
             return None
         try:
-            told = json.loads(file.read_text(encoding="utf-8"))
-            if isinstance(told["plan"], dict) and isinstance(told["backbone"], str | None):
-                return told
+            return dict(json.loads(file.read_text(encoding="utf-8"))["plan"])
         except (ValueError, KeyError, TypeError):
-            pass
-        raise LocusError(f"{file} is damaged; remove {self.path} to begin anew, or name a new folder with --out")
-
-    def _check(self, told: dict[str, Any]) -> None:
-        now = json.loads(json.dumps(asdict(self.plan)))  # tuples become lists, as in the file
-        changed = [name for name in now if told["plan"].get(name) != now[name]]
-        if changed:
             raise LocusError(
-                f"{self.path} holds a demo of another size ({', '.join(changed)}); name a new folder with --out, or "
-                "remove that one"
-            )
+                f"{file} is damaged; remove {self.path} to begin anew, or name a new folder with --out"
+            ) from None

@@ -14,7 +14,6 @@ from locus.demo.stage_log import program
 from locus.evaluation.outcome import Outcome
 from locus.evaluation.report import table_values
 from locus.evaluation.table import Column, Row, Table
-from locus.progress import duration
 
 if TYPE_CHECKING:
     from locus.demo.pipeline import Results
@@ -32,8 +31,9 @@ def cross_view(outcome: Outcome, label: str) -> float:
 def said(finding: Finding) -> str:
     """What localization came to, in a sentence."""
     return (
-        f"{WITHIN.capitalize()}: {_share(finding.rgbd)} images with depth, {_share(finding.rgb)} by colour alone; "
-        f'{_refused(finding.elsewhere)} images of another house are answered "not here".'
+        f"{WITHIN.capitalize()}: {_share(finding.here['with depth'])} images with depth, "
+        f"{_share(finding.here['by colour alone'])} by colour alone; "
+        f'{_refused(finding.elsewhere["with depth"])} images of another house are answered "not here".'
     )
 
 
@@ -42,7 +42,7 @@ def _share(answers: Answers) -> str:
 
 
 def _refused(answers: Answers) -> str:
-    return f"{len(answers) - answers.found} of {len(answers)}"
+    return f"{answers.refused} of {len(answers)}"
 
 
 def write_page(results: Results) -> None:
@@ -57,10 +57,8 @@ def write_page(results: Results) -> None:
         reached=reached[-1],
         untrained=max(reached[:-1]),
         within=WITHIN,
-        placed=_share(ours.rgbd),
-        placed_by_colour=_share(ours.rgb),
-        refused=_refused(ours.elsewhere),
-        refused_by_colour=_refused(ours.elsewhere_rgb),
+        placed={kind: _share(answers) for kind, answers in ours.here.items()},
+        refused={kind: _refused(answers) for kind, answers in ours.elsewhere.items()},
         retrieval=table_values(_precision(retrieval)),
         retrieval_notes=retrieval.notes[:-1],  # the last is of the paper's rows, which are not shown
         localization=table_values(_localization(results.findings)),
@@ -68,7 +66,6 @@ def write_page(results: Results) -> None:
         above=ABOVE,
         error_curves=error_curves(results.findings),
         training_curves=training_curves(results.metrics) if results.metrics else "",
-        stages=[(each.title, each.result, duration(each.seconds)) for each in results.stages],
         program=program(),
     )
 
@@ -91,11 +88,8 @@ def _localization(findings: list[Finding]) -> Table:
         Column('of another house, answered "not here"'),
     ]
     rows = [
-        Row(f"{each.label}, {how}", [_share(here), *here.median, _refused(here), _refused(away)])
+        Row(f"{each.label}, {kind}", [_share(here), *here.median, _refused(here), _refused(each.elsewhere[kind])])
         for each in findings
-        for how, here, away in (
-            ("with depth", each.rgbd, each.elsewhere),
-            ("by colour alone", each.rgb, each.elsewhere_rgb),
-        )
+        for kind, here in each.here.items()
     ]
     return Table("Localization", columns, rows)

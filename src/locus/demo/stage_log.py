@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -16,19 +15,12 @@ from rich.markup import escape
 from locus.progress import duration
 
 
-@dataclass(frozen=True)
-class FinishedStage:
-    title: str
-    result: str
-    seconds: float
-
-
 class StageLog:
     """`with stages("title") as say: say("its result")`."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.done: list[FinishedStage] = []
+        self.done: list[tuple[str, str, str]] = []  # title, result, and how long it took
         self.console = Console(soft_wrap=True, highlight=False)
 
     @contextmanager
@@ -36,9 +28,9 @@ class StageLog:
         self.console.print(f"[bold]{len(self.done) + 1}/{self.count} {escape(title)}[/bold]")
         began, said = time.perf_counter(), []
         yield said.append
-        seconds = time.perf_counter() - began
-        self.console.print(f"    {escape(' '.join(said))} [dim]({duration(seconds)})[/dim]")
-        self.done.append(FinishedStage(title, " ".join(said), seconds))
+        result, took = " ".join(said), duration(time.perf_counter() - began)
+        self.console.print(f"    {escape(result)} [dim]({took})[/dim]")
+        self.done.append((title, result, took))
 
 
 def program() -> str:

@@ -1,4 +1,4 @@
-"""Learned keypoints and matchers of the transformers library: SuperPoint, LightGlue, EfficientLoFTR."""
+"""Learned keypoints and matchers of the transformers library: SuperPoint and LightGlue."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,12 +20,11 @@ from locus.evaluation.scene_patches import ScenePatches
 from locus.tasks.matching import Matches
 
 SHORTER = 480  # pixels of the shorter side that these networks were trained for
-WHOLE = 32  # sides are made multiples of this, as EfficientLoFTR wants them
+WHOLE = 32  # sides are made multiples of this: the networks halve them
 RATIO = 0.8
 INCONSISTENT = 10.0  # pixels: FGINN compares with the next one that lies further than this from the nearest
 SUPERPOINT = "magic-leap-community/superpoint"
 LIGHTGLUE = "ETH-CVG/lightglue_superpoint"
-LOFTR = "zju-community/efficientloftr"
 
 
 class SuperPoint(Matcher):
@@ -47,15 +46,14 @@ class SuperPoint(Matcher):
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
         first, second = (self.detect(patches.frame(row).image) for row in (a, b))
         if self.test == "nn":
-            found, nearest, ratio = nearest_two(first, second)
-            _, back, _ = nearest_two(second, first)
+            nearest, ratio = nearest_two(first, second)
+            back, _ = nearest_two(second, first)
             # One keypoint alone has no nearest two, and no score.
-            kept = back[nearest] == found if len(back) else np.zeros(len(found), bool)
+            kept = np.flatnonzero(back[nearest] == np.arange(len(nearest))) if len(back) else []
         else:
             nearest, ratio = fginn(first, second)
-            found, kept = np.arange(len(nearest)), ratio < RATIO
-        pixels = first.pixels[found[kept]], second.pixels[nearest[kept]]
-        return pixel_matches(patches, a, b, *pixels, 1 - ratio[kept])
+            kept = np.flatnonzero(ratio < RATIO)
+        return pixel_matches(patches, a, b, first.pixels[kept], second.pixels[nearest[kept]], 1 - ratio[kept])
 
     @torch.inference_mode()
     def detect(self, image: Image) -> Keypoints:
@@ -76,22 +74,17 @@ def fginn(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, 
     return nearest.numpy(), (best / other.clamp(min=1e-9)).double().numpy()
 
 
-class PairMatcher(Matcher):
-    """A network that looks at both images: LightGlue on SuperPoint, or EfficientLoFTR without keypoints.
+class LightGlue(Matcher):
+    """A network that looks at the SuperPoint keypoints of both images."""
 
-    Of EfficientLoFTR, as transformers 5 has it, the cell of 8 pixels is trusted and the position within it is not: its
-    fine stage takes the two windows of a match from two lists of different order.
-    """
+    label = "SuperPoint + LightGlue"
 
-    def __init__(self, kind: Literal["lightglue", "loftr"], weights: str | Path | None = None) -> None:
-        self.label = {"lightglue": "SuperPoint + LightGlue", "loftr": "EfficientLoFTR"}[kind]
-        self.kind = kind
-        name = {"lightglue": "LightGlueForKeypointMatching", "loftr": "EfficientLoFTRForKeypointMatching"}[kind]
-        self.network, self.source = pretrained(name, weights or {"lightglue": LIGHTGLUE, "loftr": LOFTR}[kind])
+    def __init__(self, weights: str | Path = LIGHTGLUE) -> None:
+        self.network, self.source = pretrained("LightGlueForKeypointMatching", weights)
 
     @property
     def fingerprint(self) -> str:
-        return f"{self.kind} {self.source} 1"
+        return f"lightglue {self.source} 1"
 
     @torch.inference_mode()
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
@@ -99,7 +92,6 @@ class PairMatcher(Matcher):
         output = self.network(torch.stack([prepared(image) for image in images])[None])
         partner, score = output.matches[0, 0], output.matching_scores[0, 0]
         found = (partner > -1).nonzero()[:, 0]
-        # Each row says where in the other one its partner stands; LoFTR's rows are in the order of the other's cells.
         other = partner[found].long()
         pixels = _pixels(output.keypoints[0, 0][found], images[0]), _pixels(output.keypoints[0, 1][other], images[1])
         return pixel_matches(patches, a, b, *pixels, score[found].double().numpy())
@@ -136,6 +128,5 @@ def pretrained(name: str, weights: str | Path) -> tuple[Any, str]:
 LEARNED: dict[str, Callable[[], Competitor]] = {
     "superpoint-nn": partial(SuperPoint, "nn"),
     "superpoint-fginn": partial(SuperPoint, "fginn"),
-    "superpoint-lightglue": partial(PairMatcher, "lightglue"),
-    "loftr": partial(PairMatcher, "loftr"),
+    "superpoint-lightglue": LightGlue,
 }

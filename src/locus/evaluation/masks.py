@@ -1,6 +1,5 @@
 """Systems that give masks instead of features: Mask2Former, and label maps made elsewhere; with an oracle for names."""
 
-import hashlib
 import json
 from abc import abstractmethod
 from collections import Counter
@@ -18,6 +17,7 @@ from numpy import ndarray
 from locus.evaluation.learned_matchers import pretrained
 from locus.evaluation.methods import Competitor
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches
+from locus.files import content_hash
 from locus.scenes.reading import read_labels
 
 MASK2FORMER = "facebook/mask2former-swin-base-coco-panoptic"
@@ -40,7 +40,9 @@ class Segments:
 class MaskMethod(Competitor):
     """Label maps. With the oracle, each segment is given the name of the object that it covers most."""
 
-    oracle: bool = False
+    def __init__(self, name: str, oracle: bool) -> None:
+        self.label = f"{name} + oracle" if oracle else name
+        self.oracle = oracle
 
     @abstractmethod
     def segments(self, patches: ScenePatches, row: int) -> Segments:
@@ -61,19 +63,20 @@ class MaskPredictions(MaskMethod):
     """FOLDER/SCENE/FRAME.png, 8 or 16 bits, an id a pixel, 0 for none; FOLDER/SCENE.json: `{"id": "sofa 12", ...}`."""
 
     def __init__(self, folder: Path, oracle: bool = False) -> None:
-        self.label = folder.name + (" + oracle" if oracle else "")
+        super().__init__(folder.name, oracle)
         self.folder = folder
-        self.oracle = oracle
         if not folder.is_dir():
             raise EvaluationError(f"{folder}, the folder of predicted masks, does not exist")
 
+    @classmethod
+    def named(cls, path: Path) -> "MaskPredictions":
+        """FOLDER, or FOLDER+oracle."""
+        return cls(path.with_name(path.name.removesuffix("+oracle")), path.name.endswith("+oracle"))
+
     @property
     def fingerprint(self) -> str:
-        digest = hashlib.sha256(str(self.oracle).encode())
-        for file in sorted(self.folder.rglob("*")):
-            if file.is_file():
-                digest.update(str(file.relative_to(self.folder)).encode() + file.read_bytes())
-        return digest.hexdigest()[:16]
+        files = sorted(file for file in self.folder.rglob("*") if file.is_file())
+        return content_hash(self.oracle, *(str(file.relative_to(self.folder)) for file in files), *files)
 
     def segments(self, patches: ScenePatches, row: int) -> Segments:
         frame = patches.frame(row)
@@ -105,8 +108,7 @@ class Mask2Former(MaskMethod):
     """Mask2Former (transformers): panoptic masks of single images, so its objects have no name that lasts."""
 
     def __init__(self, oracle: bool = False, weights: str | Path = MASK2FORMER) -> None:
-        self.label = "Mask2Former" + (" + oracle" if oracle else "")
-        self.oracle = oracle
+        super().__init__("Mask2Former", oracle)
         self.network, self.source = pretrained("Mask2FormerForUniversalSegmentation", weights)
 
     @property

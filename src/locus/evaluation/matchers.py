@@ -86,9 +86,9 @@ class SiftRatio(Matcher):
 
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
         first, second = (self.detect(patches.frame(row).image) for row in (a, b))
-        found, nearest, ratio = nearest_two(first, second)
-        kept = ratio < self.RATIO
-        return pixel_matches(patches, a, b, first.pixels[found[kept]], second.pixels[nearest[kept]], 1 - ratio[kept])
+        nearest, ratio = nearest_two(first, second)
+        kept = np.flatnonzero(ratio < self.RATIO)
+        return pixel_matches(patches, a, b, first.pixels[kept], second.pixels[nearest[kept]], 1 - ratio[kept])
 
     def detect(self, image: Image) -> Keypoints:
         keypoints, descriptors = cv2.SIFT.create().detectAndCompute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
@@ -98,13 +98,13 @@ class SiftRatio(Matcher):
         return Keypoints(pixels, torch.from_numpy(descriptors))
 
 
-def nearest_two(first: Keypoints, second: Keypoints) -> tuple[ndarray, ndarray, Float[ndarray, " n"]]:
-    """Of each first keypoint: its number, its nearest in the second image, and their distance over the next one's."""
+def nearest_two(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, " n"]]:
+    """Of each first keypoint: its nearest in the second image, and their distance over the next one's."""
     if not len(first.pixels) or len(second.pixels) < 2:
-        return np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+        return np.zeros(0, int), np.zeros(0)
     distances, order = torch.cdist(first.descriptors, second.descriptors).topk(2, dim=1, largest=False)
     ratio = distances[:, 0] / distances[:, 1].clamp(min=1e-9)
-    return np.arange(len(order)), order[:, 0].numpy(), ratio.double().numpy()
+    return order[:, 0].numpy(), ratio.double().numpy()
 
 
 def pixel_matches(

@@ -1,8 +1,7 @@
 """What benchmarks count, each defined once: pose errors and their AUC; AP, IoU and the Jaccard index of labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +16,8 @@ from locus.scenes.scene import LabelClass
 STILL = 0.01  # metres: a camera that moved less has no direction of motion one could get wrong
 
 
-@dataclass(frozen=True)
-class PoseError:
-    """Infinite for a pair without a pose."""
+class PoseError(NamedTuple):
+    """Of an estimated motion."""
 
     metres: float
     """Between camera B's true and estimated position, seen from camera A."""
@@ -28,21 +26,9 @@ class PoseError:
     direction: float
     """Degrees between the directions of motion; its sign is not counted (as by SuperGlue), nor where there is none."""
 
-    @property
-    def worse(self) -> float:
-        """Of rotation and direction, what AUC is made of."""
-        return max(self.degrees, self.direction)
 
-
-NO_POSE = PoseError(np.inf, np.inf, np.inf)
-
-
-def error_of(
-    estimated: Float[ndarray, "4 4"] | None, true: Float[ndarray, "4 4"], *, scale_from_truth: bool
-) -> PoseError:
+def error_of(estimated: Float[ndarray, "4 4"], true: Float[ndarray, "4 4"], *, scale_from_truth: bool) -> PoseError:
     """Of two `b_from_a`. With the scale from the truth, the estimated translation is as long as the true one."""
-    if estimated is None:
-        return NO_POSE
     ours, theirs = invert(estimated), invert(true)  # camera B in camera A's frame
     translation, true_translation = ours[:3, 3], theirs[:3, 3]
     length, true_length = np.linalg.norm(translation), np.linalg.norm(true_translation)
@@ -91,39 +77,7 @@ def log_odds(logits: Float[Tensor, "*n k"]) -> Float64[Tensor, "*n k"]:
 
 
 GROUPS = ("stuff", "things", "all")
-
-
-@dataclass(frozen=True)
-class ClassScores:
-    """Of one class or object."""
-
-    name: str
-    kind: str
-    patches: int
-    average_precision: float | None
-    """One against all the others; None for systems that give masks and no scores."""
-    iou: float
-
-
-@dataclass(frozen=True)
-class GroupScores:
-    """Of stuff, of things, or of all: means over classes and objects, and one count over all of them."""
-
-    classes: Sequence[ClassScores]
-    jaccard: float
-    """TP / (TP + FP + FN), counted over all classes together, as the authors' code does."""
-    jaccard_printed: float
-    """TP / (FP + FN), the mean over classes, as the paper prints it; infinite if one is perfect."""
-
-    def json(self) -> dict[str, Any]:
-        precisions = [each.average_precision for each in self.classes if each.average_precision is not None]
-        return {
-            "mAP": float(np.mean(precisions)) if precisions else None,
-            "mIoU": float(np.mean([each.iou for each in self.classes])),
-            "Jaccard": self.jaccard,
-            "Jaccard as printed": self.jaccard_printed if np.isfinite(self.jaccard_printed) else None,
-            "classes": len(self.classes),
-        }
+Figures = dict[str, Any]
 
 
 def group_scores(
@@ -131,52 +85,58 @@ def group_scores(
     predicted: Int[ndarray, " n"],
     classes: Sequence[LabelClass],
     scores: Float[ndarray, "n k"] | None = None,
-) -> dict[str, GroupScores]:
-    """On the patches of stuff only, of things only, and all together; a group nothing belongs to is left out.
+) -> dict[str, tuple[Figures, list[Figures]]]:
+    """Of stuff, of things and of all, on their patches only: figures of the group, and of each class or object in it.
+
+    A group or class that no patch shows is left out. AP is one class against all the others. `Jaccard` is
+    TP / (TP + FP + FN), counted over all classes together, as the authors' code does; `Jaccard as printed` the mean
+    over classes of TP / (FP + FN), as the paper prints it, None where one is perfect.
 
     Args:
         truth: Ids of `classes`.
         predicted: The same, or 0 for none of them.
-        classes: Only those that some patch shows are scored.
-        scores: By which each of `classes`, in their order, ranks the patches, such as `log_odds`.
+        scores: By which each of `classes`, in their order, ranks the patches, such as `log_odds`; None: there is no AP.
     """
     found = {}
+    shown = [(column, label) for column, label in enumerate(classes) if (truth == label.id).any()]
     for group in GROUPS:
-        members = [label for label in classes if group in ("all", {"stuff": "stuff", "thing": "things"}[label.kind])]
-        inside = np.isin(truth, [label.id for label in members])
-        if not inside.any():
-            continue
-        columns = {label.id: column for column, label in enumerate(classes)}
-        kept = None if scores is None else scores[inside]
-        found[group] = _scores(truth[inside], predicted[inside], members, kept, columns)
+        members = [each for each in shown if group in ("all", {"stuff": "stuff", "thing": "things"}[each[1].kind])]
+        if members:
+            columns, present = zip(*members, strict=True)
+            inside = np.isin(truth, [label.id for label in present])
+            kept = None if scores is None else scores[inside][:, columns]
+            found[group] = _scores(truth[inside], predicted[inside], present, kept)
     return found
 
 
 def _scores(
     truth: Int[ndarray, " n"],
     predicted: Int[ndarray, " n"],
-    members: Sequence[LabelClass],
-    scores: Float[ndarray, "n k"] | None,
-    columns: dict[int, int],
-) -> GroupScores:
-    present = [label for label in members if (truth == label.id).any()]
+    present: Sequence[LabelClass],
+    scores: Float[ndarray, "n c"] | None,
+) -> tuple[Figures, list[Figures]]:
     ids = np.array([label.id for label in present])
     is_true: Bool[ndarray, "n c"] = truth[:, None] == ids
     is_predicted: Bool[ndarray, "n c"] = predicted[:, None] == ids
     right = (is_true & is_predicted).sum(axis=0)
     wrong = (is_true ^ is_predicted).sum(axis=0)  # false positives and false negatives
-    precisions: list[float | None] = [None] * len(present)
+    precisions: list[Any] = [None] * len(present)
     if scores is not None:
-        ranked = torch.from_numpy(np.ascontiguousarray(scores[:, [columns[label.id] for label in present]]))
-        every = torch.ones(ranked.shape, dtype=torch.bool)
+        ranked, every = torch.from_numpy(np.ascontiguousarray(scores)), torch.ones(scores.shape, dtype=torch.bool)
         precisions = average_precision_per_landmark(ranked, torch.from_numpy(is_true), every).tolist()
-    with np.errstate(divide="ignore"):
-        printed = right / wrong
-    listed = [
-        ClassScores(label.name, label.kind, int(count), precision, float(iou))
-        for label, count, precision, iou in zip(
-            present, is_true.sum(axis=0), precisions, right / (right + wrong), strict=True
-        )
+    overlaps = (right / (right + wrong)).tolist()
+    group = {
+        "mAP": None if scores is None else float(np.mean(precisions)),
+        "mIoU": float(np.mean(overlaps)),
+        # A prediction of a class that no patch of the group shows is wrong too, and counted once, as a false negative.
+        "Jaccard": float(right.sum() / (right.sum() + wrong.sum())),
+        "Jaccard as printed": float((right / wrong).mean()) if wrong.all() else None,
+        "classes": len(present),
+    }
+    names = ("name", "kind", "patches", "average_precision", "iou")
+    counts = is_true.sum(axis=0).tolist()
+    rows = [
+        (label.name, label.kind, *figures)
+        for label, *figures in zip(present, counts, precisions, overlaps, strict=True)
     ]
-    # A prediction of a class that no patch of the group shows is wrong too, and counted once, as a false negative.
-    return GroupScores(listed, float(right.sum() / (right.sum() + wrong.sum())), float(printed.mean()))
+    return group, [dict(zip(names, row, strict=True)) for row in rows]

@@ -12,7 +12,7 @@ from numpy import ndarray
 from locus.evaluation.figures import Line
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.scene_patches import OpenedScene, ScenePatches
-from locus.evaluation.table import Cell, Row, Table, unavailable
+from locus.evaluation.table import Cell, Row, Table
 from locus.scenes.scene_pictures import Picture
 
 
@@ -92,7 +92,7 @@ class Outcome:
         made = []
         for method in self.methods:
             if isinstance(method, Unavailable):
-                made.append(unavailable(method.label, method.reason))
+                made.append(Row(method.label, [f"not available: {method.reason}"], "unavailable"))
             elif (given := cells(method)) is not None:
                 label = self.label(method)
                 whole = "bound" if method.bound else "measured"
@@ -117,10 +117,6 @@ class Outcome:
         methods = (method for method in self.methods if isinstance(method, Competitor) and self.of(method.label))
         found = ((method, y(method)) for method in methods)
         return [Line(self.label(method), x, values, method.bound) for method, values in found if values is not None]
-
-    @property
-    def groups(self) -> list[str]:
-        return list(dict.fromkeys(part.group for part in self.parts))
 
     @property
     def scenes(self) -> list[str]:

@@ -24,11 +24,11 @@ class FramePair:
 
     a: int
     b: int
+    names: tuple[str, str]
+    cameras: tuple[Camera, Camera]
     b_from_a: Float[ndarray, "4 4"]
     overlap: float
     """The lesser of the shares that each sees of the other."""
-    camera_a: Camera
-    camera_b: Camera
     line: int | None = None
     """Which of a file's pairs it is."""
 
@@ -73,9 +73,10 @@ def draw_pairs(
 
 def pair_of(patches: ScenePatches, a: int, b: int) -> FramePair:
     """As the scene says."""
-    frame_a, frame_b = patches.frame(a), patches.frame(b)
-    b_from_a = invert(frame_b.world_from_camera) @ frame_a.world_from_camera
-    return FramePair(a, b, b_from_a, float(patches.mutual_overlap[a, b]), frame_a.camera, frame_b.camera)
+    first, second = patches.frame(a), patches.frame(b)
+    b_from_a = invert(second.world_from_camera) @ first.world_from_camera
+    names, cameras = (first.name, second.name), (first.camera, second.camera)
+    return FramePair(a, b, names, cameras, b_from_a, float(patches.mutual_overlap[a, b]))
 
 
 def read_pairs(path: Path) -> list[PairLine]:
@@ -131,11 +132,11 @@ def named_pairs(patches: ScenePatches, named: Sequence[PairLine]) -> list[FrameP
             continue
         pair = replace(pair_of(patches, a, b), line=line)
         if each.b_from_a is not None and each.intrinsics is not None:
-            camera_a, camera_b = (
+            first, second = (
                 Camera(camera.width, camera.height, k[0, 0], k[1, 1], k[0, 2], k[1, 2])
-                for camera, k in zip((pair.camera_a, pair.camera_b), each.intrinsics, strict=True)
+                for camera, k in zip(pair.cameras, each.intrinsics, strict=True)
             )
-            pair = replace(pair, b_from_a=each.b_from_a, camera_a=camera_a, camera_b=camera_b)
+            pair = replace(pair, b_from_a=each.b_from_a, cameras=(first, second))
         pairs.append(pair)
     return pairs
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -32,10 +32,10 @@ class PatchTruth:
     targets: Targets
     labels: Int[ndarray, "frames rows columns"]
     """Ids of `classes`, 0 where a patch straddles or is unlabelled."""
-    classes: tuple[LabelClass, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", self.targets.classes)
+    @property
+    def classes(self) -> tuple[LabelClass, ...]:
+        return self.targets.classes
 
     @classmethod
     def of(cls, patches: ScenePatches, *, objects: bool = True) -> "PatchTruth":

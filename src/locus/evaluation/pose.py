@@ -1,6 +1,5 @@
 """Relative pose (Table 3): the motion between two frames of unseen scenes, from matches alone or with depth."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +14,7 @@ from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
-from locus.evaluation.matchers import FeatureMatcher, Matcher
+from locus.evaluation.matchers import FeatureMatcher, Matcher, TrueMatcher
 from locus.evaluation.methods import Competitor, Method
 from locus.evaluation.metrics import area_under_curve, error_of, median
 from locus.evaluation.outcome import Benchmark, Outcome
@@ -23,9 +22,9 @@ from locus.evaluation.pairs import OVERLAP, FramePair, between, draw_pairs, name
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least, read_patches
-from locus.evaluation.specs import pose_words
+from locus.evaluation.specs import MATCHERS, predictions
 from locus.evaluation.table import Cell, Column, Table
-from locus.files import atomic
+from locus.files import atomic, content_hash
 from locus.geometry import transform
 from locus.scenes import SceneReading
 from locus.tasks.matching import PAPER, Rule
@@ -41,7 +40,7 @@ PROMISED = 15.0
 class RelativePoses(Benchmark):
     """How well is the motion between two frames found (the paper's Table 3)?
 
-    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, loftr, and predictions:FILE, the
+    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, and predictions:FILE, the
     answers of a system run elsewhere (docs/evaluation.md).
     """
 
@@ -80,10 +79,8 @@ class RelativePoses(Benchmark):
         """Errors of every pair of one scene, None where there is no pose; and what its matches are worth."""
         pairs = self.compared(patches)
         if isinstance(method, PosePredictions):
-            names = [(patches.frame(pair.a).name, patches.frame(pair.b).name) for pair in pairs]
-            poses = method.poses(patches.scene.name, names)
-            told = [self._described(patches, pair, found) for pair, found in zip(pairs, poses, strict=True)]
-            return {"pairs": told}
+            poses = method.poses(patches.scene.name, [pair.names for pair in pairs])
+            return {"pairs": [self._described(pair, found) for pair, found in zip(pairs, poses, strict=True)]}
         if isinstance(method, Method):
             method = FeatureMatcher(method, self.radius, RULES[self.rule])
         if not isinstance(method, Matcher):
@@ -104,43 +101,37 @@ class RelativePoses(Benchmark):
 
     def _matched(self, matcher: Matcher, patches: ScenePatches, pair: FramePair) -> dict[str, Any]:
         matches = matcher.match(patches, pair.a, pair.b)
-        cameras = pair.camera_a, pair.camera_b
         points = [
-            points_at(patches.frame(row).depth, camera, pixels)
-            for row, camera, pixels in zip((pair.a, pair.b), cameras, (matches.pixels_a, matches.pixels_b), strict=True)
+            points_at(patches.frame(pair.a).depth, pair.cameras[0], matches.pixels_a),
+            points_at(patches.frame(pair.b).depth, pair.cameras[1], matches.pixels_b),
         ]
         if self.solver == "3d-3d":
-            answer = relative_pose(matches, *cameras, *points, seed=self.seed)
+            answer = relative_pose(matches, *pair.cameras, *points, seed=self.seed)
         else:
             threshold = matcher.tolerance(matches)
-            answer = relative_pose(matches, *cameras, threshold=threshold, seed=self.seed)
+            answer = relative_pose(matches, *pair.cameras, threshold=threshold, seed=self.seed)
         apart = np.linalg.norm(transform(pair.b_from_a, points[0]) - points[1], axis=1)
         apart = apart[np.isfinite(apart)]
         # In patches of the common grid, for keypoints too, so that it means the same for all.
         stuck = replace(matches, grid_a=patches.grid, grid_b=patches.grid).stuck
-        return self._described(patches, pair, answer.b_from_a) | {
+        return self._described(pair, answer.b_from_a) | {
             "confidence": answer.confidence,
             "matches": len(matches),
             "right": float((apart <= RIGHT).mean()) if len(apart) else None,
             "stuck": stuck if len(matches) else None,
         }
 
-    def _described(
-        self, patches: ScenePatches, pair: FramePair, estimated: Float[ndarray, "4 4"] | None
-    ) -> dict[str, Any]:
-        error = error_of(estimated, pair.b_from_a, scale_from_truth=self.translation_scale == "truth")
-        errors = None if estimated is None else [error.metres, error.degrees, error.direction]
-        names = [patches.frame(pair.a).name, patches.frame(pair.b).name]
-        return {"frames": names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
+    def _described(self, pair: FramePair, estimated: Float[ndarray, "4 4"] | None) -> dict[str, Any]:
+        truth = self.translation_scale == "truth"
+        errors = None if estimated is None else error_of(estimated, pair.b_from_a, scale_from_truth=truth)
+        return {"frames": pair.names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
-        return pose_words(given)
+        return {"truth": TrueMatcher, **MATCHERS, **predictions(given, PosePredictions)}
 
     def fingerprint(self) -> Any:
         """A pairs file stands for what is in it."""
-        file = self.pairs_file
-        content = hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else str(file)
-        return asdict(self) | {"pairs_file": content}
+        return asdict(self) | {"pairs_file": "None" if self.pairs_file is None else content_hash(self.pairs_file)}
 
     def tables(self, outcome: Outcome) -> list[Table]:
         """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""
@@ -166,8 +157,8 @@ def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path], 
     for folder in scenes:
         patches = read_patches(reading.load(folder))
         for pair in protocol.compared(patches):
-            names = {"a": patches.frame(pair.a).name, "b": patches.frame(pair.b).name}
-            lines.append(json.dumps({"scene": patches.scene.name, **names, "b_from_a": None}))
+            a, b = pair.names
+            lines.append(json.dumps({"scene": patches.scene.name, "a": a, "b": b, "b_from_a": None}))
     with atomic(path) as file:
         file.write_text("\n".join(lines) + "\n")
     return len(lines)

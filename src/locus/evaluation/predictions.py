@@ -1,6 +1,5 @@
 """Answers of systems run elsewhere, from files (docs/evaluation.md says how they are written)."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy import ndarray
 from locus.errors import LocusError
 from locus.evaluation.methods import Competitor
 from locus.evaluation.scene_patches import EvaluationError
+from locus.files import content_hash
 from locus.geometry import rigid
 
 
@@ -25,9 +25,7 @@ class PosePredictions(Competitor):
         self._poses: dict[tuple[str, str, str], Float[ndarray, "4 4"] | None] = {}
         if not path.is_file():
             raise EvaluationError(f"{path}, the file of predictions, does not exist")
-        content = path.read_bytes()
-        self._fingerprint = hashlib.sha256(content).hexdigest()[:16]
-        for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             if line.strip():
                 try:
                     self._add(json.loads(line))
@@ -37,7 +35,7 @@ class PosePredictions(Competitor):
 
     @property
     def fingerprint(self) -> str:
-        return self._fingerprint
+        return content_hash(self.path)
 
     def _add(self, told: dict[str, Any]) -> None:
         key = (str(told["scene"]), str(told["a"]), str(told["b"]))
@@ -57,7 +55,6 @@ class PosePredictions(Competitor):
         if missing:
             raise EvaluationError(
                 f"{self.path} misses {len(missing)} of {len(pairs)} pairs of {scene}, the first "
-                f"{' '.join(missing[0])}; "
-                "write null for pairs without a pose"
+                f"{' '.join(missing[0])}; write null for pairs without a pose"
             )
         return [self._poses[(scene, *pair)] for pair in pairs]

@@ -1,6 +1,5 @@
 """The report: one page with tables, curves and pictures; and the tables as Markdown, LaTeX and JSON beside it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,8 +7,8 @@ from typing import Any
 
 from locus import pages
 from locus.evaluation.outcome import Outcome
-from locus.evaluation.table import Table, rendered, texts
-from locus.files import atomic
+from locus.evaluation.table import Table, cells_of, rendered
+from locus.files import atomic, write_json
 from locus.pages.pictures import Picture
 
 
@@ -29,7 +28,6 @@ def write_report(folder: Path, outcome: Outcome, shown: Shown) -> Path:
     written = {
         "tables.md": "\n\n".join(rendered(table, "markdown") for table in shown.tables) + "\n",
         "tables.tex": "\n\n".join(rendered(table, "latex") for table in shown.tables) + "\n",
-        "results.json": results_json(outcome, shown.tables),
     }
     page = pages.write(
         folder / "report.html",
@@ -47,24 +45,20 @@ def write_report(folder: Path, outcome: Outcome, shown: Shown) -> Path:
     for name, text in written.items():
         with atomic(folder / name) as file:
             file.write_text(text, encoding="utf-8")
+    write_results(folder / "results.json", outcome, shown.tables)
     return page
 
 
-def results_json(outcome: Outcome, tables: Sequence[Table]) -> str:
+def write_results(path: Path, outcome: Outcome, tables: Sequence[Table]) -> None:
     """Tables, and every part they were made from."""
-    return json.dumps({**outcome.json(), "tables": [table.json() for table in tables]}, indent=1) + "\n"
+    write_json(path, {**outcome.json(), "tables": [table.json() for table in tables]})
 
 
 def table_values(table: Table) -> dict[str, Any]:
     """A table as the macro `numbers` of a page takes it."""
-    best = table.best()
     rows = [
-        {
-            "kind": row.kind,
-            "label": label,
-            "cells": [(text, (index, place) in best) for place, text in enumerate(cells)],
-        }
-        for index, (row, (label, *cells)) in enumerate(zip(table.rows, texts(table), strict=True))
+        {"kind": row.kind, "label": row.label, "cells": cells}
+        for row, cells in zip(table.rows, cells_of(table), strict=True)
     ]
     columns = [column.name for column in table.columns]
     return {"title": table.title, "columns": columns, "rows": rows, "notes": table.notes}

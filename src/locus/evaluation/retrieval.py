@@ -180,7 +180,7 @@ def _units(
 
 
 def _main(outcome: Outcome, radius: str) -> Table:
-    groups = [group for group in ("training", "unseen") if group in outcome.groups]
+    groups = [group for group in ("training", "unseen") if any(part.group == group for part in outcome.parts)]
     keys = [
         (pairs, measure, group) for pairs in EXCLUDE_SAME_FRAME for measure in ("V-Smooth-AP", "AP") for group in groups
     ]
@@ -239,8 +239,8 @@ def _by_landmark(outcome: Outcome, radius: str) -> Table:
 def _most_seen(batch: LandmarkBatch, radius: float, kappa: float) -> tuple[int, Bool[ndarray, " n"]]:
     """The landmark that is seen in most other frames, and its positives."""
     positive, _ = retrieval_sets(*batch.geometry, radius, kappa, exclude_same_frame=True)
-    frames = [len(batch.frames[column].unique()) for column in positive.T]
-    best = int(np.argmax(frames))
+    frames = batch.geometry[2]
+    best = int(np.argmax([len(frames[column].unique()) for column in positive.T]))
     return int(batch.landmarks[best]), positive[:, best].numpy()
 
 

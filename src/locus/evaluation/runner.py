@@ -40,9 +40,9 @@ def run(
     usable = [method for method in methods if isinstance(method, Competitor)]
     folder = (folder or cache_folder() / "evaluation") / benchmark.name
     failures: dict[str, str] = {}
-    opened = [each for group, paths in scenes.items() for each in _opened(group, paths, reading, usable, failures)]
-    if benchmark.together:
-        opened = [each for each in opened if _sound(benchmark, each, failures)]
+    opened = []
+    for group, paths in scenes.items():
+        opened += _opened(benchmark, group, paths, reading, usable, failures)
     units = [opened] if benchmark.together and opened else [[each] for each in opened]
     steps = [(unit, method) for unit in units for method in usable]
     parts: list[MeasuredPart] = []
@@ -54,7 +54,8 @@ def run(
             if measured is None:
                 patches = [each.patches for each in unit]
                 measured = benchmark.measure(method, patches if benchmark.together else patches[0])
-                _keep(finished, measured)
+                with atomic(finished) as file:
+                    file.write_text(json.dumps({"measured": measured}))
         except LocusError as error:
             # What is wrong with the scene itself is told once, and counts against no method.
             broken = [str(each.path) for each in unit if each.error is error]
@@ -66,6 +67,7 @@ def run(
 
 
 def _opened(
+    benchmark: Benchmark,
     group: str,
     paths: Sequence[Path],
     reading: SceneReading,
@@ -78,22 +80,15 @@ def _opened(
         try:
             scene = reading.load(path)
             size = first_size(scene)
+            grids = (grid for method in methods if (grid := method.grid(*size)))
+            opened = OpenedScene(group, path, scene, next(grids, None))
+            if benchmark.together:
+                benchmark.check(opened.patches)
+            found.append(opened)
         except LocusError as error:
             failures[str(path)] = str(error)
-            continue
-        grids = (grid for method in methods if (grid := method.grid(*size)))
-        found.append(OpenedScene(group, path, scene, next(grids, None)))
     refuse_namesakes([each.scene for each in found])
     return found
-
-
-def _sound(benchmark: Benchmark, opened: OpenedScene, failures: dict[str, str]) -> bool:
-    try:
-        benchmark.check(opened.patches)
-    except LocusError as error:
-        failures[str(opened.path)] = str(error)
-        return False
-    return True
 
 
 def _key(benchmark: Benchmark, method: Competitor, unit: Sequence[OpenedScene]) -> str:
@@ -111,8 +106,3 @@ def _read(finished: Path) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError):
         warnings.warn(f"{finished} is damaged; its part is measured again", stacklevel=2)
         return None
-
-
-def _keep(finished: Path, measured: dict[str, Any]) -> None:
-    with atomic(finished) as file:
-        file.write_text(json.dumps({"measured": measured}))

@@ -40,15 +40,12 @@ class LandmarkBatch:
 
     rows: Int[ndarray, " k"]
     """The frames, as rows of the `ScenePatches`."""
-    positions: Float[Tensor, "n 3"]
-    environments: Int[Tensor, " n"]
-    frames: Int[Tensor, " n"]
-    landmarks: Int[Tensor, " m"]
+    geometry: tuple[Float[Tensor, "n 3"], Int[Tensor, " n"], Int[Tensor, " n"], Int[Tensor, " m"]]
+    """Positions, environments, frames and landmarks, in the order in which the objective takes them."""
 
     @property
-    def geometry(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """In the order in which the objective takes them."""
-        return self.positions, self.environments, self.frames, self.landmarks
+    def landmarks(self) -> Int[Tensor, " m"]:
+        return self.geometry[3]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +99,7 @@ class ScenePatches:
         numbers = torch.arange(len(rows)).repeat_interleave(self.grid[0] * self.grid[1])
         alone = torch.zeros_like(numbers)
         chosen = draw_landmarks(positions, alone, numbers, radius, landmarks, random)
-        return LandmarkBatch(rows, positions, alone, numbers, chosen)
+        return LandmarkBatch(rows, (positions, alone, numbers, chosen))
 
     def seen_from(self, a: int, b: int) -> tuple[Bool[ndarray, " n"], Float[ndarray, "seen 2"]]:
         """Which patches of frame a frame b sees, and where in its image."""

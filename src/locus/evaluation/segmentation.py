@@ -19,14 +19,14 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.evaluation.bootstrap import DRAWS, estimate
-from locus.evaluation.masks import MaskMethod, oracle_names
+from locus.evaluation.masks import MaskMethod, MaskPredictions, oracle_names
 from locus.evaluation.methods import Competitor, Method, Truth
 from locus.evaluation.metrics import GROUPS, group_scores, log_odds
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.patch_truth import PatchTruth
 from locus.evaluation.published import NOTE, SEGMENTATION, reference_rows
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, first_size, read_patches
-from locus.evaluation.specs import mask_words
+from locus.evaluation.specs import MASKS, predictions
 from locus.evaluation.table import Cell, Column, Row, Table
 from locus.pages.pictures import Picture, resized, sheet
 from locus.scenes import Scene
@@ -92,8 +92,8 @@ class Segmentation(Benchmark):
         if not groups:
             raise EvaluationError(f"{patches.scene.name}: the scored frames show nothing that the probe was shown")
         return {
-            "groups": {group: found.json() for group, found in groups.items()},
-            "classes": [vars(each) | {"class": self._class_of(each.name, each.kind)} for each in groups["all"].classes],
+            "groups": {group: figures for group, (figures, _) in groups.items()},
+            "classes": [each | {"class": self._class_of(each["name"], each["kind"])} for each in groups["all"][1]],
             "patches": int(scored.sum()),
             "straddling": straddling,
             "absent classes": len(np.unique(truth.labels[absent])),
@@ -167,7 +167,7 @@ class Segmentation(Benchmark):
         return name.rpartition(" ")[0] if kind == "thing" and not self.probe else name
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
-        return mask_words(given)
+        return {**MASKS, **predictions(given, MaskPredictions.named)}
 
     def fingerprint(self) -> Any:
         return asdict(self) | {"probe": [scene_fingerprint(scene) for scene in self._probe_scenes]}

@@ -12,10 +12,9 @@ from locus import backbones
 from locus.backbones import Backbone
 from locus.errors import LocusError
 from locus.evaluation.learned_matchers import LEARNED
-from locus.evaluation.masks import Mask2Former, MaskPredictions
-from locus.evaluation.matchers import SiftRatio, TrueMatcher
+from locus.evaluation.masks import Mask2Former
+from locus.evaluation.matchers import SiftRatio
 from locus.evaluation.methods import Chance, Competitor, Method, ModelMethod, Truth, Unavailable
-from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.scene_patches import EvaluationError
 from locus.features.reduction import reduced_model
 from locus.model import CONFIG, LoCUS, shipped
@@ -153,24 +152,10 @@ def _by_pca(
     return ModelMethod(f"{label} {'whitened PCA' if whiten else 'PCA'}-{network.dimension}", network, options.cache)
 
 
-def pose_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
-    """Words that mean something where matches are compared."""
-    known = {"truth": TrueMatcher, **MATCHERS}
-    return known | {word: partial(PosePredictions, path) for word, path in _files(words).items()}
-
-
-def mask_words(words: Sequence[str]) -> dict[str, Callable[[], Competitor]]:
-    """Words that mean something where segmentations are compared; `+oracle` gives segments their true names."""
-    known = dict(MASKS)
-    for word, path in _files(words).items():
-        oracle = path.name.endswith("+oracle")
-        known[word] = partial(MaskPredictions, path.with_name(path.name.removesuffix("+oracle")), oracle)
-    return known
-
-
-def _files(words: Sequence[str]) -> dict[str, Path]:
-    """`predictions:FILE`."""
-    return {word: Path(word.removeprefix(PREDICTIONS)) for word in words if word.startswith(PREDICTIONS)}
+def predictions(words: Sequence[str], read: Callable[[Path], Competitor]) -> dict[str, Callable[[], Competitor]]:
+    """What reads the file of each word `predictions:FILE`."""
+    files = {word: Path(word.removeprefix(PREDICTIONS)) for word in words if word.startswith(PREDICTIONS)}
+    return {word: partial(read, file) for word, file in files.items()}
 
 
 def _bare(name: str) -> bool:

@@ -1,6 +1,6 @@
 """Tables: the same rows as aligned text, Markdown, LaTeX and JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -27,11 +27,6 @@ class Row:
     cells: Sequence[Cell]
     kind: Literal["measured", "bound", "partial", "reference", "unavailable"] = "measured"
     """Bounds (ground truth, chance) are no competitors, a partial row lacks scenes, a reference is of other data."""
-
-
-def unavailable(label: str, reason: str) -> Row:
-    """The row of a method that is not available here."""
-    return Row(label, [f"not available: {reason}"], "unavailable")
 
 
 @dataclass(frozen=True)
@@ -100,17 +95,22 @@ def rendered(table: Table, style: Style = "text") -> str:
     return {"text": _text, "markdown": _markdown, "latex": _latex}[style](table)
 
 
-def texts(table: Table) -> list[list[str]]:
-    """Every cell as it is shown, labels first; a row that is not available has its reason in the first cell."""
-    lines = []
-    for row in table.rows:
-        cells = [shown(cell, column.digits) for cell, column in zip(row.cells, table.columns, strict=False)]
-        lines.append([row.label, *cells, *[""] * (len(table.columns) - len(cells))])
-    return lines
+def cells_of(table: Table) -> list[list[tuple[str, bool]]]:
+    """Of every row, the cells as they are shown, and whether each is the best of its column.
+
+    A row that is not available has its reason in the first cell.
+    """
+    best, rows = table.best(), []
+    for index, row in enumerate(table.rows):
+        texts = [shown(cell, column.digits) for cell, column in zip(row.cells, table.columns, strict=False)]
+        texts += [""] * (len(table.columns) - len(texts))
+        rows.append([(text, (index, at) in best) for at, text in enumerate(texts)])
+    return rows
 
 
 def _text(table: Table) -> str:
-    lines = [["", *(column.name for column in table.columns)], *texts(table)]
+    lines = [["", *(column.name for column in table.columns)]]
+    lines += [[row.label, *(text for text, _ in cells)] for row, cells in zip(table.rows, cells_of(table), strict=True)]
     kinds = ["head", *(row.kind for row in table.rows)]
     # A reason runs on over the columns that it has no values for.
     aligned = [line for line, kind in zip(lines, kinds, strict=True) if kind != "unavailable"]
@@ -126,19 +126,12 @@ def _text(table: Table) -> str:
 
 
 def _markdown(table: Table) -> str:
-    best = table.best()
+    def line(texts: Iterable[str]) -> str:
+        return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
-    def cell(text: str, index: int, at: int) -> str:
-        text = text.replace("|", "\\|")
-        return f"**{text}**" if (index, at) in best else text
-
-    lines = [
-        "| " + " | ".join(["", *(column.name for column in table.columns)]) + " |",
-        "|---" * (len(table.columns) + 1) + "|",
-    ]
-    for index, line in enumerate(texts(table)):
-        cells = [cell(text, index, at) for at, text in enumerate(line[1:])]
-        lines.append("| " + " | ".join([line[0].replace("|", "\\|"), *cells]) + " |")
+    lines = [line(["", *(column.name for column in table.columns)]), "|---" * (len(table.columns) + 1) + "|"]
+    for row, cells in zip(table.rows, cells_of(table), strict=True):
+        lines.append(line([row.label, *(f"**{text}**" if best else text for text, best in cells)]))
     return "\n".join([f"**{table.title}**", "", *lines, *[f"\n{note}" for note in table.notes]])
 
 
@@ -157,18 +150,16 @@ LATEX = {letter: rf"\{letter}" for letter in "&%#_${}"} | {
 
 def _latex(table: Table) -> str:
     """For booktabs."""
-    best = table.best()
 
     def safe(text: str) -> str:
         return "".join(LATEX.get(letter, letter) for letter in text)
 
     lines = [r"\begin{tabular}{@{}l" + "c" * len(table.columns) + "@{}}", r"\toprule"]
     lines += [" & ".join(["", *(safe(column.name) for column in table.columns)]) + r" \\", r"\midrule"]
-    for index, (row, line) in enumerate(zip(table.rows, texts(table), strict=True)):
+    for row, cells in zip(table.rows, cells_of(table), strict=True):
+        texts = [rf"\textbf{{{safe(text)}}}" if best else safe(text) for text, best in cells]
         if row.kind == "unavailable":
-            lines.append(rf"{safe(row.label)} & \multicolumn{{{len(table.columns)}}}{{l}}{{{safe(line[1])}}} \\")
-            continue
-        cells = [rf"\textbf{{{safe(text)}}}" if (index, at) in best else safe(text) for at, text in enumerate(line[1:])]
-        lines.append(" & ".join([safe(row.label), *cells]) + r" \\")
+            texts = [rf"\multicolumn{{{len(table.columns)}}}{{l}}{{{texts[0]}}}"]
+        lines.append(" & ".join([safe(row.label), *texts]) + r" \\")
     notes = [f"% {note}" for note in table.notes]
     return "\n".join([f"% {table.title}", *notes, *lines, r"\bottomrule", r"\end{tabular}"])
