@@ -11,8 +11,8 @@ from locus.errors import LocusError
 from locus.evaluation.methods import Chance, ModelMethod, Truth, Unavailable, on_grid
 from locus.evaluation.specs import MethodOptions, method_of, methods_of, parsed
 from locus.features.cache import cache_scene
+from locus.features.reduction import sample_rows
 from locus.model import LoCUS
-from locus.training.baselines import sample_rows
 
 
 @pytest.mark.parametrize(

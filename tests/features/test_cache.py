@@ -15,7 +15,7 @@ from locus.backbones.classic import Classic
 from locus.errors import LocusError
 from locus.features import cache
 from locus.features.augmentation import augmented
-from locus.features.cache import cache_bytes, cache_frames, cache_scene, missing_bytes
+from locus.features.cache import cache_bytes, cache_frames, cache_scene
 from locus.geometry import transform
 from locus.scenes import overlap, patch_points
 from tests.scenes import layouts, room
@@ -139,11 +139,11 @@ def test_changed_geometry_is_noticed_and_tokens_stay(scene, backbone, tmp_path, 
 
 def test_a_scene_that_grew_computes_its_new_frames(scene, backbone, tmp_path, through):
     cache_scene(scene[:6], backbone, folder=tmp_path / "cache")
-    assert missing_bytes(scene, backbone, None, 0, tmp_path / "cache") == 3 * 24 * (backbone.dimension * 2 + 12)
+    assert cache_bytes(scene, backbone, None, 0, tmp_path / "cache")[1] == 3 * 24 * (backbone.dimension * 2 + 12)
     through.clear()
     check(cache_scene(scene, backbone, folder=tmp_path / "cache"), scene, backbone)
     assert through[0] == 3
-    assert missing_bytes(scene, backbone, None, 0, tmp_path / "cache") == 0
+    assert cache_bytes(scene, backbone, None, 0, tmp_path / "cache")[1] == 0
 
 
 def test_other_weights_resolutions_and_copies_are_other_tokens(scene, backbone, tmp_path):
@@ -211,7 +211,7 @@ def test_refuses_with_numbers_what_the_disk_would_not_hold(scene, backbone, tmp_
 def test_the_estimate_is_what_is_written(scene, backbone, tmp_path):
     cache_scene(scene, backbone, folder=tmp_path / "cache")
     written = [file.stat().st_size for file in (tmp_path / "cache").rglob("*.npy")]
-    assert sum(written) - 128 * len(written) == cache_bytes(scene, backbone)
+    assert sum(written) - 128 * len(written) == cache_bytes(scene, backbone, None, 0, None)[0]
 
 
 def test_damaged_or_missing_files_are_errors_that_say_what_to_do(scene, backbone, tmp_path):

@@ -57,8 +57,8 @@ def test_a_run_starts_from_the_pca_that_evaluation_fits(run, rooms, cache):
     for name, whiten in (("pca", False), ("whitened pca", True)):
         model = reduced_model(backbone, trained, SETTINGS.dimension, None, whiten=whiten, cache=cache)
         (expected,) = precision(model.head_features, fixed_batches([kept], SETTINGS), SETTINGS).values()
-        assert first["baselines"][name]["cross-view"] == pytest.approx(expected.cross_view, abs=1e-6)
-    assert first["validation"]["cross-view"] == pytest.approx(expected.cross_view, abs=1e-6)
+        assert first["baselines"][name]["cross-view"] == pytest.approx(expected["cross-view"], abs=1e-6)
+    assert first["validation"]["cross-view"] == pytest.approx(expected["cross-view"], abs=1e-6)
 
 
 def test_a_run_of_the_papers_head_has_the_same_baselines(run, tiny):

@@ -94,15 +94,13 @@ def cache_frames(
     return cache.read(cache.filled(progress))
 
 
-def cache_bytes(scene: Scene, backbone: Backbone, resolution: int | None = None) -> int:
-    """About how much disk the cache of a scene takes."""
-    return len(scene) * (_Cache(scene, backbone, resolution, 0, None).frame_bytes + 4 * len(scene))
-
-
-def missing_bytes(scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None) -> int:
-    """About how much of it, or of the cache of a copy, is still to be made."""
+def cache_bytes(
+    scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None
+) -> tuple[int, int]:
+    """About how much disk the cache of a scene, or of a copy, takes; and how much of it is still to be made."""
     cache = _Cache(scene, backbone, resolution, copy, folder)
-    return cache.frame_bytes * sum(not entry.there for entry in cache.entries())
+    missing = sum(not entry.there for entry in cache.entries())
+    return len(scene) * (cache.frame_bytes + 4 * len(scene)), missing * cache.frame_bytes
 
 
 def check_room(needed: int, what: str, folder: Path | None) -> None:

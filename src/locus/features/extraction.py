@@ -89,21 +89,20 @@ def extract(
                 file.absorb(leftover)
             summary = _run(mine, file, {}, model, batch, workers, progress)
             empty = not file.states
-        if empty:
-            out.unlink()
-            _complain(summary)
-        return summary
-    with alone(out):  # opening a file that was left by a killed process changes it
-        elsewhere = finished(out, header)
-    with FeatureFile(rank_file(out, rank), header) as file:
-        summary = _run(mine, file, elsewhere, model, batch, workers, progress and rank == 0)
-        names = [image.name for image in images]
-        file.mark_complete(digest(names))
-    if merge(out, header, world, digest(names)):
+    else:
+        with alone(out):  # opening a file that was left by a killed process changes it
+            elsewhere = finished(out, header)
+        with FeatureFile(rank_file(out, rank), header) as file:
+            summary = _run(mine, file, elsewhere, model, batch, workers, progress and rank == 0)
+            file.mark_complete(listed := digest([image.name for image in images]))
+        if not merge(out, header, world, listed):
+            return summary
         summary.path = out
-        if not finished(out, header):
-            out.unlink()
-            _complain(summary)
+        empty = not finished(out, header)
+    if empty:
+        out.unlink()
+        name, reason = next(iter(summary.skipped.items()))
+        raise LocusError(f"none of the {len(summary.skipped)} images could be read; {name}: {reason}")
     return summary
 
 
@@ -198,8 +197,3 @@ def _features(
     with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
         features = model(images)
     return features.transpose(0, 1).half().cpu().numpy()
-
-
-def _complain(summary: ExtractionSummary) -> None:
-    name, reason = next(iter(summary.skipped.items()))
-    raise LocusError(f"none of the {len(summary.skipped)} images could be read; {name}: {reason}")

@@ -21,7 +21,7 @@ from typing import Any
 from filelock import Timeout
 
 from locus.errors import LocusError
-from locus.files import lock
+from locus.files import atomic, clear_leftovers, lock
 
 PAGE = 4096
 MAGIC = b"LOCUSJ01"
@@ -63,6 +63,7 @@ class JournaledFile(io.RawIOBase):
     def _recover(self) -> None:
         """Finish what a killed process began. Doing it twice does no harm."""
         journal = journal_of(self.path)
+        clear_leftovers([journal])
         if not journal.exists():
             return
         content = journal.read_bytes()
@@ -78,7 +79,9 @@ class JournaledFile(io.RawIOBase):
     def commit(self) -> None:
         """Make all that was written part of the file. Where the disk is full, the file stays as it was."""
         try:
-            self._write_tail()
+            self._file.seek(self._old_end)
+            _write(self._file, self._tail)
+            os.fsync(self._file.fileno())  # also the pages of the last commit, whose journal is about to go
             self._write_journal()
         except OSError as error:
             self._file.truncate(self._old_end)
@@ -90,23 +93,11 @@ class JournaledFile(io.RawIOBase):
         self._whole = True
         self._start(self._file.seek(0, os.SEEK_END))
 
-    def _write_tail(self) -> None:
-        self._file.seek(self._old_end)
-        _write(self._file, self._tail)
-        os.fsync(self._file.fileno())  # also the pages of the last commit, whose journal is about to go
-
     def _write_journal(self) -> None:
         records = (offset.to_bytes(8, "little") + bytes(page) for offset, page in sorted(self._changed.items()))
         body = self._identity + b"".join(records)
-        journal = journal_of(self.path)
-        partial = journal.with_name(journal.name + ".partial")
-        try:
-            with partial.open("wb", buffering=0) as file:
-                _write(file, MAGIC + _checksum(body) + body)
-                os.fsync(file.fileno())
-            partial.replace(journal)
-        finally:
-            partial.unlink(missing_ok=True)
+        with atomic(journal_of(self.path)) as partial, partial.open("wb", buffering=0) as file:
+            _write(file, MAGIC + _checksum(body) + body)
 
     def close(self) -> None:
         """Forget what was not committed. The journal goes, unless its work was interrupted."""
@@ -159,15 +150,6 @@ class JournaledFile(io.RawIOBase):
         self._tail.extend(bytes(length - len(self._tail)))
         return self._end
 
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
     def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """The pages of the old part that a stretch of the file meets, each with where it starts and stops there."""
         stop = min(stop, self._old_end)
@@ -188,12 +170,8 @@ def _checksum(body: bytes) -> bytes:
 
 def _pages(records: bytes) -> dict[int, bytes]:
     """A page at the old end may be short; it is the last one, so every record but the last is whole."""
-    pages = {}
-    while records:
-        offset = int.from_bytes(records[:8], "little")
-        pages[offset] = records[8 : 8 + PAGE]
-        records = records[8 + PAGE :]
-    return pages
+    each = (records[start : start + 8 + PAGE] for start in range(0, len(records), 8 + PAGE))
+    return {int.from_bytes(record[:8], "little"): record[8:] for record in each}
 
 
 def _apply(file: io.IOBase, pages: dict[int, bytes] | dict[int, bytearray]) -> None:

@@ -1,6 +1,6 @@
 """The untrained backbone reduced by PCA, plain or whitened: what training has to beat."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +15,23 @@ from locus.model.heads import start_from_pca
 from locus.scenes import Scene
 
 FRAMES = 128  # whose patches PCA is fitted to, spread evenly over the scenes
-
-
-def sample_tokens(scenes: Sequence[CachedFrames]) -> list[tuple[Float[Tensor, "b n d"], tuple[int, int]]]:
-    """Tokens of `FRAMES` frames spread evenly over scenes, or of all if there are fewer, with their grids."""
-    every = max(1, sum(len(scene.frames) for scene in scenes) // FRAMES)
-    return [
-        (torch.from_numpy(np.asarray(scene.tokens[every // 2 :: every], np.float32)), scene.grid)
-        for scene in scenes
-        if len(scene.frames) > every // 2
-    ]
+BATCH = 16  # of them embedded at once
 
 
 @torch.no_grad()
+def sample_rows(model: LoCUS, scenes: Sequence[CachedFrames]) -> Float[Tensor, "n d"]:
+    """What comes into the head's last linear map, of `FRAMES` frames spread evenly, or of all if there are fewer."""
+    device = model.backbone.mean.device
+    every = max(1, sum(len(scene.frames) for scene in scenes) // FRAMES)
+    rows = [
+        model.head.embed(part.to(device), scene.grid).flatten(0, 1)  # ty: ignore[call-non-callable]
+        for scene in scenes
+        if len(scene.frames) > every // 2
+        for part in torch.from_numpy(np.asarray(scene.tokens[every // 2 :: every], np.float32)).split(BATCH)
+    ]
+    return torch.cat(rows)
+
+
 def reduced_model(
     backbone: Backbone,
     scenes: Sequence[Scene],
@@ -43,7 +47,5 @@ def reduced_model(
     head = "blocks" if blocks else "linear"
     model = LoCUS(backbone, head=head, blocks=blocks, dimension=dimension, resolution=resolution)
     cached = [cache_frames(scene, backbone, resolution, folder=cache, progress=progress) for scene in scenes]
-    embed: Callable[..., Tensor] = model.head.embed  # ty: ignore[invalid-assignment]  nn.Module knows no methods
-    rows = torch.cat([embed(tokens, grid).flatten(0, 1) for tokens, grid in sample_tokens(cached)])
-    start_from_pca(model.head, rows, whiten=whiten)
+    start_from_pca(model.head, sample_rows(model, cached), whiten=whiten)
     return model

@@ -83,7 +83,11 @@ def diagnose(geometries: Sequence[FrameGeometry], convention: Convention) -> Dia
     undecided = _undecided(carried, best)
     # Not the best of many wrong ones; nor one that only makes more of the same land; nor one where the change could as
     # well be another.
-    if repaired.consistency < PLAUSIBLE or close >= 0.95 * close_repaired or _changed(best, convention) & {*undecided}:
+    if (
+        repaired.consistency < PLAUSIBLE
+        or close >= 0.95 * close_repaired
+        or not {*undecided}.isdisjoint(best.differences(convention))
+    ):
         best, undecided = convention, _undecided(carried, convention)
     points = len(carried.pairs) * PIXELS
     if best == convention:
@@ -125,7 +129,7 @@ def _best_convention(carried: "Carried", convention: Convention) -> Convention:
     if best < ENOUGH / 2 or FAR_BETTER * support[convention] > best:
         return convention
     good = [candidate for candidate in support if FAR_BETTER * support[candidate] > best]
-    return min(good, key=lambda candidate: (len(_changed(candidate, convention)), -support[candidate]))
+    return min(good, key=lambda candidate: (len(candidate.differences(convention)), -support[candidate]))
 
 
 def _undecided(carried: "Carried", convention: Convention) -> tuple[str, ...]:
@@ -147,10 +151,6 @@ def _turned(convention: Convention) -> Iterator[Convention]:
         yield replace(convention, **dict(zip(CHOICES, values, strict=True)))
 
 
-def _changed(a: Convention, b: Convention) -> set[str]:
-    return {field for field in (*CHOICES, "depth_scale") if getattr(a, field) != getattr(b, field)}
-
-
 def _refined(carried: "Carried", candidate: Convention, convention: Convention) -> Convention:
     """The candidate with its depth scale found more exactly, and made a usual one where that fits as well."""
     options = [replace(candidate, depth_scale=candidate.depth_scale * step) for step in FINE_STEPS]
@@ -166,8 +166,8 @@ def _refined(carried: "Carried", candidate: Convention, convention: Convention) 
 class Carried:
     """Pixels of frames, and the pairs of frames between which they are carried."""
 
-    def __init__(self, geometries: Sequence[FrameGeometry], convention: Convention, seed: int = 0) -> None:
-        random = np.random.default_rng(seed)
+    def __init__(self, geometries: Sequence[FrameGeometry], convention: Convention) -> None:
+        random = np.random.default_rng(0)
         self.convention = convention
         height = max((g.depth.shape[0] for g in geometries), default=1)
         width = max((g.depth.shape[1] for g in geometries), default=1)

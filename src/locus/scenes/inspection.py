@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Float32
@@ -62,9 +62,7 @@ class Inspection:
     @property
     def repair(self) -> dict[str, str | float]:
         """The arguments of `load_scene` that would make the scene consistent; empty if none is needed or known."""
-        if self.diagnosis.repair is None:
-            return {}
-        return _differences(self.diagnosis.repair, self.scene.convention)
+        return self.diagnosis.repair.differences(self.scene.convention) if self.diagnosis.repair else {}
 
     @property
     def options(self) -> str:
@@ -132,18 +130,21 @@ class Inspection:
 
     def facts(self) -> list[tuple[str, str]]:
         """What was found, as (subject, sentence)."""
-        facts = [("frames", self._frames())]
-        if self.summaries:
-            facts += [("images", self._images()), ("camera", self._camera()), ("depth", self._depth())]
-            facts += [("extent", self._extent()), ("overlap", self._overlap()), ("labels", self._labels())]
-        facts += [("skipped", _listed(self.scene.skipped)), ("unreadable", _listed(self.unreadable))]
-        facts += [("odd", _listed(self.odd_frames())), ("read as", _described(self.scene.convention))]
-        if self.summaries:
-            facts.append(("consistency", self._consistency()))
-        return facts
-
-    def _frames(self) -> str:
-        return f"{len(self.scene)} in the format {self.scene.format}, {len(self.summaries)} of them readable"
+        frames = f"{len(self.scene)} in the format {self.scene.format}, {len(self.summaries)} of them readable"
+        return [
+            ("frames", frames),
+            ("images", self._images()),
+            ("camera", self._camera()),
+            ("depth", self._depth()),
+            ("extent", self._extent()),
+            ("overlap", self._overlap()),
+            ("labels", self._labels()),
+            ("skipped", _listed(self.scene.skipped)),
+            ("unreadable", _listed(self.unreadable)),
+            ("odd", _listed(self.odd_frames())),
+            ("read as", _described(self.scene.convention)),
+            ("consistency", self._consistency()),
+        ]
 
     def _images(self) -> str:
         sizes = Counter((s.camera.width, s.camera.height) for s in self.summaries)
@@ -275,12 +276,8 @@ def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometr
     return summary, FrameGeometry.of(frame) if keep_geometry else None, label_problem
 
 
-def _differences(a: Convention, b: Convention) -> dict[str, str | float]:
-    return {f.name: getattr(a, f.name) for f in fields(Convention) if getattr(a, f.name) != getattr(b, f.name)}
-
-
 def _described(convention: Convention) -> str:
-    plain = _differences(convention, Convention())
+    plain = convention.differences(Convention())
     mistakes = "".join(f", {name} {plain[name]}" for name in ("rotation", "intrinsics") if name in plain)
     return (
         f"{convention.pose} poses, {convention.axes} axes, {convention.depth_scale:g} depth units per metre{mistakes}"

@@ -26,15 +26,11 @@ class Lens:
         return self != Lens()
 
     def undistort_image(self, image: Num[ndarray, "h w 3"], camera: Camera) -> Num[ndarray, "h w 3"]:
-        if not self.distorts:
-            return image
         x, y = _lookup(self, camera.resized(image.shape[1], image.shape[0]))
         return cv2.remap(image, x, y, cv2.INTER_LINEAR)
 
     def undistort_map(self, values: Shaped[ndarray, "h w"], camera: Camera) -> Shaped[ndarray, "h w"]:
         """For depth and labels: the nearest stored value, never a mixture; 0 beyond the border."""
-        if not self.distorts:
-            return values
         height, width = values.shape
         x, y = (np.rint(grid).astype(np.int32) for grid in _lookup(self, camera.resized(width, height)))
         inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)

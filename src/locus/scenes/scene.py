@@ -66,10 +66,7 @@ class Convention:
 
     def world_from_camera(self, stored: Float[ndarray, "*n 4 4"]) -> Float[ndarray, "*n 4 4"]:
         """Stored rigid matrices, as `world_from_camera` with OpenCV axes."""
-        pose = stored
-        if self.rotation == "transposed":
-            pose = pose.copy()
-            pose[..., :3, :3] = np.swapaxes(stored[..., :3, :3], -1, -2)
+        pose = self._turned(stored)
         if self.pose == "camera_from_world":
             pose = invert(pose)
         return pose @ OPENGL_FROM_OPENCV if self.axes == "opengl" else pose
@@ -77,12 +74,18 @@ class Convention:
     def stored(self, world_from_camera: Float[ndarray, "*n 4 4"]) -> Float[ndarray, "*n 4 4"]:
         """The inverse of `world_from_camera`: what a file of this convention holds for a pose."""
         pose = world_from_camera @ OPENGL_FROM_OPENCV if self.axes == "opengl" else world_from_camera
-        if self.pose == "camera_from_world":
-            pose = invert(pose)
-        if self.rotation == "transposed":
-            pose = pose.copy()
-            pose[..., :3, :3] = np.swapaxes(pose[..., :3, :3].copy(), -1, -2)
-        return pose
+        return self._turned(invert(pose) if self.pose == "camera_from_world" else pose)
+
+    def _turned(self, pose: Float[ndarray, "*n 4 4"]) -> Float[ndarray, "*n 4 4"]:
+        if self.rotation == "plain":
+            return pose
+        turned = pose.copy()
+        turned[..., :3, :3] = np.swapaxes(pose[..., :3, :3], -1, -2)
+        return turned
+
+    def differences(self, other: "Convention") -> dict[str, str | float]:
+        """The fields that differ from another convention's, with their values here."""
+        return {name: value for name, value in vars(self).items() if value != getattr(other, name)}
 
     def camera(self, stored: Camera) -> Camera:
         return stored.swapped() if self.intrinsics == "swapped" else stored

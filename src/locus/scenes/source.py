@@ -108,3 +108,27 @@ class FileSource(Source):
     def _state(self, *files: Path | None) -> str:
         lens = self.lens()
         return content_hash(*files, *((lens, self.camera()) if lens.distorts else ()))
+
+
+@dataclass(frozen=True, eq=False)
+class PosedFile(FileSource):
+    """One whose pose, as stored, is known when the scene is opened."""
+
+    stored_pose: Float[ndarray, "4 4"]
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.stored_pose
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedFile(PosedFile):
+    """One whose camera is known then too."""
+
+    intrinsics: Camera
+    distortion: Lens
+
+    def camera(self) -> Camera:
+        return self.intrinsics
+
+    def lens(self) -> Lens:
+        return self.distortion

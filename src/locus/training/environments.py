@@ -11,7 +11,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.backbones import Backbone
-from locus.features.cache import CachedScene, cache_bytes, cache_scene, missing_bytes
+from locus.features.cache import CachedScene, cache_bytes, cache_scene
 from locus.scenes import Scene
 from locus.scenes.drawing import draw_frames
 from locus.training.settings import Settings, TrainingError
@@ -96,12 +96,12 @@ def estimate(
     scenes: Sequence[Scene], backbone: Backbone, settings: Settings, folder: Path | None, copies: int = 0
 ) -> tuple[int, int]:
     """Bytes of cache that scenes and their copies take together, and of those the ones that are still to be made."""
-    total = missing = 0
-    for scene in scenes:
-        total += (1 + copies) * cache_bytes(scene, backbone, settings.resolution)
-        for copy in range(1 + copies):
-            missing += missing_bytes(scene, backbone, settings.resolution, copy, folder)
-    return total, missing
+    each = [
+        cache_bytes(scene, backbone, settings.resolution, copy, folder)
+        for scene in scenes
+        for copy in range(1 + copies)
+    ]
+    return sum(total for total, _ in each), sum(missing for _, missing in each)
 
 
 def check(scene: CachedScene, settings: Settings) -> None:

@@ -15,10 +15,10 @@ from jaxtyping import Float
 from safetensors import SafetensorError
 from torch import Tensor
 
+from locus.features.reduction import sample_rows
 from locus.model import LoCUS
 from locus.model.heads import start_from_pca
 from locus.objective import ObjectiveError, RetrievalObjective, mean_embeddings
-from locus.training.baselines import sample_rows, untrained
 from locus.training.batches import Batch, Sampler
 from locus.training.checkpoints import BEST, LAST, METRICS, State, append_metrics, save_state
 from locus.training.environments import Environment
@@ -66,10 +66,7 @@ class Trainer:
         self.validation_names = [environment.name for environment in validation]
         for scenes, batches in (("training", self.train_batches), ("validation", self.validation_batches)):
             if not batches:
-                raise TrainingError(
-                    f"no patch of the {scenes} scenes is seen again within {min(settings.radii):g} m in another frame: "
-                    "do the frames overlap? see `locus inspect`"
-                )
+                raise self._never_again(f"no patch of the {scenes} scenes is")
         self.objective = RetrievalObjective(
             settings.radii, settings.kappa, settings.tau, settings.exclude_same_frame, group=self.processes.group
         )
@@ -86,7 +83,9 @@ class Trainer:
             self.step, self.best, self.skipped, self.losses = state.step, state.best, state.skipped, state.losses
             return
         torch.manual_seed(self.settings.seed)
-        start = untrained(self.model)
+        start = self.model
+        if start.config["head"] == "paper":  # which starts at random; PCA starts a linear one beside it
+            start = LoCUS(start.backbone, dimension=start.dimension, radii=start.radii, head="linear").to(self.device)
         rows = sample_rows(start, [environment.scene for environment in self.sampler.environments])
         baselines = {}
         for name, whiten in (("pca", False), ("whitened pca", True)):  # the last of them stays
@@ -94,7 +93,7 @@ class Trainer:
             if self.processes.first:
                 baselines[name] = self._measured(start.head_features)
         if self.processes.first:
-            self._checkpoint(self._validate() | {"baselines": baselines})
+            self.checkpoint(self._validate() | {"baselines": baselines})
 
     def run(self) -> Iterator[Step]:
         """Steps to the end of the run."""
@@ -112,10 +111,7 @@ class Trainer:
                 else:
                     self.skipped, empty = self.skipped + 1, empty + 1
                     if empty == PERSISTENT:
-                        raise TrainingError(
-                            f"{PERSISTENT} batches in a row have no patch that is seen again within "
-                            f"{min(settings.radii):g} m in another frame: do the frames overlap? see `locus inspect`"
-                        )
+                        raise self._never_again(f"{PERSISTENT} batches in a row have no patch that is")
                 self.step += 1
                 metrics, loss = None, self.losses[-1] if self.losses else math.nan
                 if self.step % settings.validate_every == 0 or self.step == settings.steps:
@@ -123,13 +119,9 @@ class Trainer:
                         metrics = self._validate() | {"loss": float(np.mean(self.losses)) if self.losses else None}
                     self.losses = []
                 if metrics or self.step % settings.checkpoint_every == 0:
-                    self._checkpoint(metrics)
+                    self.checkpoint(metrics)
                 share = waited / (time.perf_counter() - began)
                 yield Step(self.step, loss, share, metrics)
-
-    def stop(self) -> None:
-        """Save where the run is, to go on from there."""
-        self._checkpoint(None)
 
     def seconds_a_step(self) -> float | None:
         """About how long a step takes, from a step tried and not taken; nothing of the run changes by it.
@@ -186,6 +178,12 @@ class Trainer:
             raise self._diverged(f"the loss is {loss.item():.3f}, but the step made weights infinite")
         return loss.item()
 
+    def _never_again(self, what: str) -> TrainingError:
+        return TrainingError(
+            f"{what} seen again within {min(self.settings.radii):g} m in another frame: do the frames overlap? "
+            "see `locus inspect`"
+        )
+
     def _diverged(self, how: str) -> TrainingError:
         return TrainingError(
             f"step {self.step + 1}: {how}; the last good checkpoint, {self.folder / LAST}, is kept; "
@@ -202,28 +200,24 @@ class Trainer:
     def _measured(self, features: Features) -> dict[str, Any]:
         """AP on the validation scenes, in all and one by one."""
         found = precision(features, self.validation_batches, self.settings)
-        average = mean(found)
-        return {
-            "all pairs": average.all_pairs,
-            "cross-view": average.cross_view,
-            "environments": {self.validation_names[number]: each.cross_view for number, each in found.items()},
-        }
+        by_name = {self.validation_names[number]: each["cross-view"] for number, each in found.items()}
+        return mean(found.values()) | {"environments": by_name}
 
     def _validate(self) -> dict[str, Any]:
         """AP now, on validation and on training scenes."""
         self.model.eval()
         validation = self._measured(self.model.head_features)
-        train = mean(precision(self.model.head_features, self.train_batches, self.settings))
+        train = precision(self.model.head_features, self.train_batches, self.settings)
         self.model.train()
         return {
             "step": self.step,
             "validation": validation,
-            "train": {"all pairs": train.all_pairs, "cross-view": train.cross_view},
+            "train": mean(train.values()),
             "learning rate": self.settings.rate(self.step),
             "skipped": self.skipped,
         }
 
-    def _checkpoint(self, metrics: dict[str, Any] | None) -> None:
+    def checkpoint(self, metrics: dict[str, Any] | None = None) -> None:
         """Write what was measured and where the run is; the best model so far by cross-view AP in validation."""
         if not self.processes.first:
             return

@@ -163,7 +163,7 @@ def _run(trainer: Trainer, watcher: Watcher) -> RunSummary:
                 rows.append(step.metrics)
                 _show(out, rows)
             if trainer.processes.any(asked_to_stop()):
-                trainer.stop()
+                trainer.checkpoint()
                 watcher.say(f"stopped at step {trainer.step} and saved; the same command goes on from here")
                 break
     trainer.processes.wait()  # the first writes what the others read

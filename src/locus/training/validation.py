@@ -1,8 +1,8 @@
 """Exact AP on fixed batches of environments: of the model, and of the untrained backbone reduced by PCA."""
 
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,15 +17,8 @@ from locus.training.settings import Settings
 Features = Callable[[Float[Tensor, "b tokens d"], tuple[int, int]], Float[Tensor, "scales b rows columns c"]]
 
 LANDMARKS = 256  # AP of this many landmarks a batch; every patch is ranked
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Exact AP, mean over batches, environments and scales."""
-
-    all_pairs: float
-    cross_view: float
-    """Pairs within one frame left out."""
+PAIRS = {"all pairs": False, "cross-view": True}  # whether those within one frame are left out
+Precision = dict[str, float]  # by those names
 
 
 def fixed_batches(environments: Sequence[Environment], settings: Settings, each: int = 2) -> list[Batch]:
@@ -42,22 +35,19 @@ def fixed_batches(environments: Sequence[Environment], settings: Settings, each:
 
 @torch.no_grad()
 def precision(features: Features, batches: Sequence[Batch], settings: Settings) -> dict[int, Precision]:
-    """AP by environment."""
-    found: dict[int, list[tuple[float, float]]] = {}
+    """Exact AP by environment, mean over its batches and over scales."""
+    found: dict[int, list[Precision]] = {}
     for batch in batches:
         maps = torch.cat([features(*sequence).flatten(1, 3) for sequence in batch.sequences], dim=1)
         maps = maps.to(batch.positions.device)
-        number = int(batch.environments[0])
+        geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks)
         for scale, radius in enumerate(settings.radii):
-            geometry = (batch.positions, batch.environments, batch.frames, batch.landmarks)
-            both, cross = (
-                ExactRanking(radius, settings.kappa, apart)(maps[scale], *geometry) for apart in (False, True)
-            )
-            found.setdefault(number, []).append((float(both.average_precision), float(cross.average_precision)))
-    return {number: Precision(*np.mean(values, axis=0).tolist()) for number, values in found.items()}
+            rankings = {name: ExactRanking(radius, settings.kappa, apart) for name, apart in PAIRS.items()}
+            values = {name: float(rank(maps[scale], *geometry).average_precision) for name, rank in rankings.items()}
+            found.setdefault(int(batch.environments[0]), []).append(values)
+    return {number: mean(values) for number, values in found.items()}
 
 
-def mean(precisions: dict[int, Precision]) -> Precision:
-    """Over environments, each counted once."""
-    values = np.mean([(each.all_pairs, each.cross_view) for each in precisions.values()], axis=0)
-    return Precision(*values.tolist())
+def mean(precisions: Collection[Precision]) -> Precision:
+    """Each counted once."""
+    return {name: float(np.mean([each[name] for each in precisions])) for name in PAIRS}

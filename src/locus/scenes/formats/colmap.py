@@ -18,7 +18,7 @@ from locus.geometry import Camera
 from locus.scenes.lens import Lens
 from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside
 from locus.scenes.scene import Convention, Scene
-from locus.scenes.source import FileSource
+from locus.scenes.source import CalibratedFile
 
 STEREO = ".geometric.bin"
 SMALLEST_RECORD = 8  # bytes
@@ -57,7 +57,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
         model = pycolmap.Reconstruction(str(folder))
     except Exception as error:  # pycolmap raises whatever its C++ side meets
         raise SceneError(f"{folder} is not a COLMAP model that can be read ({str(error).splitlines()[-1]})") from None
-    cameras = {i: (model_camera(camera), model_lens(camera)) for i, camera in model.cameras.items()}
+    cameras = {i: model_camera(camera) for i, camera in model.cameras.items()}
     depth_folder, ending = depth_maps(path)
     sources = []
     for image in sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name):
@@ -66,7 +66,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])
         stem = image.name if ending == STEREO else str(PurePosixPath(image.name).with_suffix(""))
         depth = path_inside(depth_folder, stem + ending, allow_outside)
-        sources.append(ColmapFrame(frame_name(image.name, "images"), file, depth, camera, lens, pose))
+        sources.append(ColmapFrame(frame_name(image.name, "images"), file, depth, pose, camera, lens))
     convention = Convention(pose="camera_from_world", depth_scale=1000.0 if ending == ".png" else 1.0)
     return Scene(path.name, "colmap", sources, convention)
 
@@ -91,38 +91,21 @@ def check_counts(folder: Path) -> None:
             raise SceneError(f"{file} is damaged: it claims {count} entries in {file.stat().st_size} bytes")
 
 
-def model_camera(camera: Any) -> Camera:
+def model_camera(camera: Any) -> tuple[Camera, Lens]:
     if camera.model_name not in MODELS:
         raise SceneError(
             f"the COLMAP camera model {camera.model_name} is not supported; run colmap image_undistorter first"
         )
-    fx, fy, cx, cy = (float(camera.params[i]) for i in MODELS[camera.model_name][:4])
-    return Camera(camera.width, camera.height, fx, fy, cx, cy)
-
-
-def model_lens(camera: Any) -> Lens:
-    return Lens(*(float(camera.params[i]) for i in MODELS[camera.model_name][4:]))
+    fx, fy, cx, cy, *distortion = (float(camera.params[i]) for i in MODELS[camera.model_name])
+    return Camera(camera.width, camera.height, fx, fy, cx, cy), Lens(*distortion)
 
 
 @dataclass(frozen=True, eq=False)
-class ColmapFrame(FileSource):
-    intrinsics: Camera
-    distortion: Lens
-    camera_from_world: Float[ndarray, "4 4"]
-
+class ColmapFrame(CalibratedFile):
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is not None and self.depth_path.suffix == ".bin":
             return read_dense_map(self.depth_path)
         return super().depth()
-
-    def lens(self) -> Lens:
-        return self.distortion
-
-    def camera(self) -> Camera:
-        return self.intrinsics
-
-    def pose(self) -> Float[ndarray, "4 4"]:
-        return self.camera_from_world
 
 
 def read_dense_map(path: Path) -> Float[ndarray, "h w"]:

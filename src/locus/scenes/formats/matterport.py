@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int32
+from jaxtyping import Int32
 from numpy import ndarray
 
 from locus.errors import SceneError
@@ -20,7 +20,7 @@ from locus.geometry import Camera, rigid
 from locus.scenes.formats.matterport_labels import labelled_mesh, mesh_files, read_house
 from locus.scenes.reading import names_file, path_inside
 from locus.scenes.scene import Convention, Scene
-from locus.scenes.source import FileSource
+from locus.scenes.source import PosedFile
 
 CONVENTION = Convention(axes="opengl", depth_scale=4000.0)
 PARAMETERS = "undistorted_camera_parameters"
@@ -71,8 +71,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class MatterportFrame(FileSource):
-    world_from_camera: Float[ndarray, "4 4"]
+class MatterportFrame(PosedFile):
     intrinsics: tuple[float, ...]
     house: Path | None
 
@@ -80,9 +79,6 @@ class MatterportFrame(FileSource):
         width, height = self.image_size()
         fx, fy, cx, cy = self.intrinsics
         return Camera(width, height, fx, fy, cx, height - cy)
-
-    def pose(self) -> Float[ndarray, "4 4"]:
-        return self.world_from_camera
 
     def label_files(self) -> Sequence[Path]:
         return () if self.house is None else (self.house, *mesh_files(self.house))
@@ -97,5 +93,5 @@ class MatterportFrame(FileSource):
 @lru_cache(maxsize=4)
 def objects_seen(frame: MatterportFrame, house: Path) -> Int32[ndarray, "h w"]:
     """Kept for a moment: who asks for instances asks for classes too."""
-    pose = CONVENTION.world_from_camera(rigid(frame.world_from_camera))
+    pose = CONVENTION.world_from_camera(rigid(frame.stored_pose))
     return labelled_mesh(house).instances(frame.camera(), pose)

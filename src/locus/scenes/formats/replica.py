@@ -4,17 +4,14 @@
 depth scale.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-
-from jaxtyping import Float
-from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import Camera
+from locus.scenes.lens import Lens
 from locus.scenes.reading import read_json, read_numbers
 from locus.scenes.scene import Convention, Scene
-from locus.scenes.source import FileSource
+from locus.scenes.source import CalibratedFile
 
 
 def detect(path: Path) -> bool:
@@ -31,11 +28,8 @@ def read(path: Path, allow_outside: bool) -> Scene:
     for image in images:
         number = image.stem.removeprefix("frame")  # the line of its pose; people keep every tenth frame or so
         if number.isdecimal() and int(number) < len(poses):
-            sources.append(
-                ReplicaFrame(
-                    image.stem, image, image.with_name(f"depth{number}.png"), camera, poses[int(number)].reshape(4, 4)
-                )
-            )
+            depth, pose = image.with_name(f"depth{number}.png"), poses[int(number)].reshape(4, 4)
+            sources.append(CalibratedFile(image.stem, image, depth, pose, camera, Lens()))
         else:
             skipped[image.stem] = "traj.txt has no line for it"
     return Scene(path.name, "replica", sources, Convention(depth_scale=depth_scale), skipped=skipped)
@@ -54,15 +48,3 @@ def read_parameters(path: Path) -> tuple[Camera, float]:
         raise SceneError(f'{file} should hold "camera": {{w, h, fx, fy, cx, cy, scale}} ({error!r})') from None
     # Stored with whole-numbered pixel centres: cx is 599.5 for a width of 1200.
     return Camera(*size, fx, fy, cx + 0.5, cy + 0.5), scale
-
-
-@dataclass(frozen=True, eq=False)
-class ReplicaFrame(FileSource):
-    intrinsics: Camera
-    world_from_camera: Float[ndarray, "4 4"]
-
-    def camera(self) -> Camera:
-        return self.intrinsics
-
-    def pose(self) -> Float[ndarray, "4 4"]:
-        return self.world_from_camera

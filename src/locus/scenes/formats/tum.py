@@ -20,7 +20,7 @@ from locus.scenes.formats.intrinsics import camera_from_opencv
 from locus.scenes.lens import Lens
 from locus.scenes.reading import frame_name, names_file, path_inside, read_numbers
 from locus.scenes.scene import Convention, Scene
-from locus.scenes.source import FileSource
+from locus.scenes.source import PosedFile
 
 # fx fy cx cy k1 k2 p1 p2 k3 of the benchmark's colour cameras, for 640×480, from its documentation.
 BENCHMARK = {
@@ -140,8 +140,7 @@ def read_calibration(path: Path) -> tuple[float, ...] | Path:
 
 
 @dataclass(frozen=True, eq=False)
-class TumFrame(FileSource):
-    world_from_camera: Float[ndarray, "4 4"]
+class TumFrame(PosedFile):
     calibration: tuple[float, ...] | Path
 
     def camera(self) -> Camera:
@@ -161,6 +160,3 @@ class TumFrame(FileSource):
         if len(numbers) < 4:
             raise SceneError(f"{self.calibration} should hold 'fx fy cx cy' and perhaps 'k1 k2 p1 p2 k3' on one line")
         return tuple(numbers.tolist())
-
-    def pose(self) -> Float[ndarray, "4 4"]:
-        return self.world_from_camera
