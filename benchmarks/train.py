@@ -46,7 +46,7 @@ def main() -> None:
         rows += [("blocks", frames, 512) for frames in (8, 32)]
         seconds: dict[tuple[str, int, int], float] = {}
         for head, frames, landmarks in rows:
-            settings = replace(SETTINGS, head=head, frames=frames, landmarks=landmarks)
+            settings = replace(SETTINGS, head=head, frames_per_batch=frames, landmarks=landmarks)
             trainer = make_trainer(backbone, environments, settings, Path(folder) / "run")
             step, objective, waiting = timed(trainer, arguments.steps)
             seconds[head, frames, landmarks] = step

@@ -163,7 +163,7 @@ def readme_table(told: dict[str, Any], folder: Path) -> None:
         "camera": told["query"].camera,
         "feature": told["spot"],
         "images": frame_features(told["seen"]),
-        "benchmark": locus.evaluation.Retrieval(frames=4, batches=1, landmarks=16),
+        "benchmark": locus.evaluation.Retrieval(frames_per_batch=4, batches=1, landmarks=16),
     }
     rows = re.findall(r"^\|.*\| (.*) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     first = rows.index("from Python")

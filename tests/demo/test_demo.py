@@ -27,7 +27,7 @@ PLAN = DemoPlan(
     unseen=1,
     unseen_frames=12,
     settings=replace(SETTINGS, steps=4, validate_every=2),
-    retrieval=Retrieval(radii=(0.3,), frames=6, batches=1, landmarks=40),
+    retrieval=Retrieval(radii=(0.3,), frames_per_batch=6, batches=1, landmarks=40),
     size=(126, 98),
 )
 

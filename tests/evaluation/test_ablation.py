@@ -12,7 +12,15 @@ from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.retrieval import Retrieval
 from locus.training.settings_grid import variants_of
 
-BASE = ["backbone=classic", "layer=none", "head=linear", "dimension=16", "resolution=none", "frames=6", "landmarks=40"]
+BASE = [
+    "backbone=classic",
+    "layer=none",
+    "head=linear",
+    "dimension=16",
+    "resolution=none",
+    "frames_per_batch=6",
+    "landmarks=40",
+]
 BASE += ["radii=0.3", "steps=2", "validate_every=2", "checkpoint_every=2", "warmup=1"]
 
 
@@ -77,7 +85,7 @@ def test_the_command_trains_evaluates_and_draws(rooms, tokens, tmp_path, monkeyp
     monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
     words = ["eval", "ablate", str(rooms / "first"), "--train", str(rooms / "second"), "--val", str(rooms / "unseen")]
     words += ["--vary", "kappa=2.5,50", "--base", *BASE, "--out", str(tmp_path / "grid"), "--cache", str(tokens)]
-    words += ["--radii", "0.3", "--frames", "6", "--batches", "1", "--landmarks", "20"]
+    words += ["--radii", "0.3", "--frames-per-batch", "6", "--batches", "1", "--landmarks", "20"]
     assert main(words) == 0
     assert "kappa=2.5" in capsys.readouterr().out
     assert (tmp_path / "grid" / "kappa=50" / "model.safetensors").is_file()

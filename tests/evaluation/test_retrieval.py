@@ -17,7 +17,7 @@ from locus.training.batches import Batch
 from locus.training.validation import precision
 from tests.scenes import layouts, room
 
-PROTOCOL = Retrieval(radii=(0.3,), frames=6, batches=3, landmarks=40)
+PROTOCOL = Retrieval(radii=(0.3,), frames_per_batch=6, batches=3, landmarks=40)
 
 
 class Lucky(Method):

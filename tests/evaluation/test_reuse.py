@@ -14,7 +14,7 @@ from locus.evaluation.scene_patches import EvaluationError
 from tests.scenes import layouts, room
 from tests.tasks import labelled_room
 
-REUSE = Reuse(radius=0.3, kappas=(2.0, 10.0), frames=6, landmarks=20)
+REUSE = Reuse(radius=0.3, kappas=(2.0, 10.0), frames_per_scene=6, landmarks=20)
 
 
 @pytest.fixture(scope="module")
@@ -86,5 +86,5 @@ def test_one_place_is_refused(patches):
 def test_the_commands(homes, tokens, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(runner, "cache_folder", lambda: tmp_path / "kept")
     words = [*map(str, homes), "--methods", "classic", "--cache", str(tokens), "--report", str(tmp_path / "report")]
-    assert main(["eval", "reuse", *words, "--landmarks", "10", "--frames", "4"]) == 0
+    assert main(["eval", "reuse", *words, "--landmarks", "10", "--frames-per-scene", "4"]) == 0
     assert "class AP, other scenes" in capsys.readouterr().out

@@ -18,8 +18,8 @@ from locus.scenes import load
 from tests.html_pages import HOSTILE, Parsed, assert_escaped, fetched
 from tests.scenes import layouts, room
 
-PROTOCOL = Retrieval(radii=(0.3,), frames=6, batches=2, landmarks=30)
-SMALL = ["--radii", "0.3", "--frames", "6", "--batches", "2", "--landmarks", "30"]
+PROTOCOL = Retrieval(radii=(0.3,), frames_per_batch=6, batches=2, landmarks=30)
+SMALL = ["--radii", "0.3", "--frames-per-batch", "6", "--batches", "2", "--landmarks", "30"]
 
 
 class Counting(Chance):
@@ -41,7 +41,7 @@ def test_finished_parts_are_skipped_and_done_again_if_wanted(rooms, tmp_path):
     assert method.asked == 2
     run(PROTOCOL, [method], scenes, folder=tmp_path, fresh=True)
     assert method.asked == 4
-    run(Retrieval(radii=(0.4,), frames=6, batches=2, landmarks=30), [method], scenes, folder=tmp_path)
+    run(Retrieval(radii=(0.4,), frames_per_batch=6, batches=2, landmarks=30), [method], scenes, folder=tmp_path)
     assert method.asked == 6
 
 
@@ -196,7 +196,7 @@ def test_a_scene_that_failed_is_told_and_exits_with_1(rooms, tokens, kept, capsy
 @pytest.mark.parametrize(
     ("task", "option", "value", "least"),
     [
-        ("retrieval", "frames", 1, 2),
+        ("retrieval", "frames-per-batch", 1, 2),
         ("retrieval", "batches", 0, 1),
         ("pose", "pairs", 0, 1),
         ("pose", "pairs", -1, 1),

@@ -14,7 +14,14 @@ from locus.training.environments import open_environments
 from locus.training.settings import Settings, TrainingError
 
 SETTINGS = Settings(
-    backbone="classic", layer=None, head="linear", dimension=16, resolution=None, frames=6, landmarks=40, radii=(0.3,)
+    backbone="classic",
+    layer=None,
+    head="linear",
+    dimension=16,
+    resolution=None,
+    frames_per_batch=6,
+    landmarks=40,
+    radii=(0.3,),
 )
 
 
@@ -91,7 +98,7 @@ def test_space_sampling_prefers_none_of_the_frames(environments):
     # All points are near enough to a patch, so more landmarks are found than wanted.
     sampler = Sampler(environments, replace(SETTINGS, sampling="space", radii=(1.0,), landmarks=10))
     batches = [sampler.batch(step) for step in range(60)]
-    by_frame = sum(np.bincount(batch.frames[batch.landmarks], minlength=SETTINGS.frames) for batch in batches)
+    by_frame = sum(np.bincount(batch.frames[batch.landmarks], minlength=SETTINGS.frames_per_batch) for batch in batches)
     assert by_frame.min() > 0.3 * by_frame.max()
 
 
@@ -120,7 +127,7 @@ def test_shares_of_several_processes_are_the_whole(environments):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"frames": 3, "environments_per_batch": 2}, "fewer than two frames"),
+        ({"frames_per_batch": 3, "environments_per_batch": 2}, "fewer than two frames"),
         ({"radii": ()}, "radii"),
         ({"radii": (0.2, -1.0)}, "radii"),
         ({"landmarks": 0}, "landmarks must be at least 1"),

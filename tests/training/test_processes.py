@@ -28,7 +28,7 @@ def test_processes_without_a_frame_of_an_environment_or_of_the_batch_take_part(r
         layer=1,
         head="blocks",
         blocks=1,
-        frames=4,
+        frames_per_batch=4,
         environments_per_batch=2,
         steps=4,
         validate_every=1,

@@ -76,7 +76,7 @@ def test_what_chooses_the_checkpoint_is_called_validation(run, rooms, cache, tmp
     capsys.readouterr()
     (tmp_path / "kept").symlink_to(rooms / "unseen")
     words = ["--backbone", "classic", "--layer", "None", "--resolution", "None", "--head", "linear", "--radii", "0.3"]
-    words += ["--frames", "6", "--steps", "1", "--cache", str(cache), "--val", str(tmp_path / "kept")]
+    words += ["--frames-per-batch", "6", "--steps", "1", "--cache", str(cache), "--val", str(tmp_path / "kept")]
     assert main(["train", str(rooms / "first"), str(rooms / "second"), "--out", str(tmp_path / "said"), *words]) == 0
     said = "".join(capsys.readouterr())
     assert "cross-view AP on validation scenes" in said
@@ -198,7 +198,7 @@ def test_a_feature_may_be_longer_than_a_token(run, tmp_path):
 def test_the_preset_paper_is_what_the_paper_says():
     paper = PRESETS["paper"]
     assert (paper.backbone, paper.head, paper.dimension) == ("dino-vitb8", "paper", 64)
-    assert (paper.learning_rate, paper.frames, paper.epochs) == (1e-4, 16, 20)
+    assert (paper.learning_rate, paper.frames_per_batch, paper.epochs) == (1e-4, 16, 20)
     assert (paper.tau, paper.radii) == (0.01, (0.2,))
     assert (paper.sampling, paper.embedding, paper.exclude_same_frame) == ("patches", "patch", False)
     # Of these it says nothing, so there are none.

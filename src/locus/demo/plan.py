@@ -33,7 +33,9 @@ class DemoPlan:
 
 
 FULL = DemoPlan(16, 24, 2, 40, Settings(steps=150, validate_every=30), Retrieval())
-QUICK = DemoPlan(4, 16, 1, 24, Settings(frames=12, steps=20, warmup=3, validate_every=10), Retrieval(batches=2))
+QUICK = DemoPlan(
+    4, 16, 1, 24, Settings(frames_per_batch=12, steps=20, warmup=3, validate_every=10), Retrieval(batches=2)
+)
 
 
 class DemoFolder:

@@ -50,7 +50,7 @@ class Retrieval(Benchmark):
     """Patches further than this many radii from a landmark are "don't care"."""
     tau: float = 0.01
     """Temperature of V-Smooth-AP."""
-    frames: int = 16
+    frames_per_batch: int = 16
     """Frames in a batch: a random one, and others drawn by how much they overlap it."""
     batches: int = 4
     """Batches of each scene."""
@@ -62,7 +62,7 @@ class Retrieval(Benchmark):
     name = "retrieval"
 
     def __post_init__(self) -> None:
-        at_least(2, frames=self.frames)
+        at_least(2, frames_per_batch=self.frames_per_batch)
         at_least(1, batches=self.batches, landmarks=self.landmarks)
 
     def measure(self, method: Method, patches: ScenePatches) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Retrieval(Benchmark):
         """The batches of one scene that have landmarks."""
         for number in range(self.batches):
             random = patches.random(self.seed, number)
-            batch = patches.draw(random, self.frames, self.landmarks, min(self.radii))
+            batch = patches.draw(random, self.frames_per_batch, self.landmarks, min(self.radii))
             if len(batch.landmarks):
                 yield batch
 
@@ -202,7 +202,7 @@ def _main(outcome: Outcome, radius: str) -> Table:
     chance = [np.mean([batch[pairs]["chance"] for batch in every]) for pairs in EXCLUDE_SAME_FRAME]
     unit = "batches of one scene" if len(outcome.scenes) == 1 else "scenes"
     notes = [
-        f"{len(outcome.scenes)} unseen scenes, {protocol.batches} batches of {protocol.frames} frames each, "
+        f"{len(outcome.scenes)} unseen scenes, {protocol.batches} batches of {protocol.frames_per_batch} frames each, "
         f"{protocol.landmarks} landmarks, every patch; κ = {protocol.kappa:g}, τ = {protocol.tau:g}, "
         f"seed {protocol.seed}; {np.mean([batch['all pairs']['pairs'] for batch in every]):,.0f} pairs a batch, "
         f"of which {chance[0]:.2%} are right, {chance[1]:.2%} of the cross-view ones: what chance gives.",

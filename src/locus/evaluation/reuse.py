@@ -48,7 +48,7 @@ class Reuse(Benchmark):
     """Metres within which two points are the same spot."""
     kappas: tuple[float, ...] = (2.5, 5.0, 10.0, 25.0, 50.0)
     """How many radii around it an embedding must tell its spot from."""
-    frames: int = 16
+    frames_per_scene: int = 16
     """Frames of each scene that are looked at."""
     landmarks: int = 64
     """Landmarks taken from each scene."""
@@ -59,7 +59,7 @@ class Reuse(Benchmark):
     together = True
 
     def __post_init__(self) -> None:
-        at_least(2, frames=self.frames)
+        at_least(2, frames_per_scene=self.frames_per_scene)
         at_least(1, landmarks=self.landmarks)
 
     def measure(self, method: Method, scenes: Sequence[ScenePatches]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Reuse(Benchmark):
             raise EvaluationError(f"{patches.scene.name}: no spot is seen in two frames within {self.radius:g} m")
 
     def _batch(self, patches: ScenePatches) -> LandmarkBatch:
-        return patches.draw(patches.random(self.seed), self.frames, self.landmarks, self.radius)
+        return patches.draw(patches.random(self.seed), self.frames_per_scene, self.landmarks, self.radius)
 
     def _drawn(self, method: Method, patches: ScenePatches) -> ReusePatches:
         batch = self._batch(patches)

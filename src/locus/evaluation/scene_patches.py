@@ -31,7 +31,7 @@ def at_least(least: int, **values: int) -> None:
     """Refuse options that nothing could be measured with."""
     for name, value in values.items():
         if value < least:
-            raise EvaluationError(f"--{name} must be at least {least}, not {value}")
+            raise EvaluationError(f"--{name.replace('_', '-')} must be at least {least}, not {value}")
 
 
 @dataclass(frozen=True, eq=False)

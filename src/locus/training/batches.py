@@ -80,8 +80,8 @@ class Sampler:
         """The batch of a step."""
         rng = np.random.default_rng([self.settings.seed, 0, step])
         count = min(self.settings.environments_per_batch, len(self.environments))
-        shares = np.full(count, self.settings.frames // count)
-        shares[: self.settings.frames % count] += 1
+        shares = np.full(count, self.settings.frames_per_batch // count)
+        shares[: self.settings.frames_per_batch % count] += 1
         drawn = []
         for number, share in zip(rng.choice(len(self.environments), count, replace=False), shares, strict=True):
             environment = self.environments[number]

@@ -73,7 +73,7 @@ def train(
         train_on, validate_on = _environments(trained, kept, model.backbone, settings, cache, watcher, processes)
         if settings.epochs is not None:
             frames = sum(len(environment.usable) for environment in train_on)
-            settings = replace(settings, steps=max(1, settings.epochs * frames // settings.frames))
+            settings = replace(settings, steps=max(1, settings.epochs * frames // settings.frames_per_batch))
         sources = {
             "backbone": {"name": model.backbone.name, "fingerprint": model.backbone.fingerprint},
             "scenes": {scene.name: scene_fingerprint(scene) for scene in [*trained, *kept]},

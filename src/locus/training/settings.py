@@ -38,7 +38,7 @@ class Settings:
     """Temperature of the smooth ranking."""
     exclude_same_frame: bool = True
     """Leave pairs within one frame, which are easy and dominate, out of the ranking."""
-    frames: int = 16
+    frames_per_batch: int = 16
     """Frames in a batch: a random one, and others drawn by how much they overlap it."""
     environments_per_batch: int = 1
     """Environments those frames are from, in equal shares."""
@@ -70,7 +70,14 @@ class Settings:
     """Steps between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in ("frames", "environments_per_batch", "landmarks", "steps", "validate_every", "checkpoint_every"):
+        for name in (
+            "frames_per_batch",
+            "environments_per_batch",
+            "landmarks",
+            "steps",
+            "validate_every",
+            "checkpoint_every",
+        ):
             if getattr(self, name) < 1:
                 raise TrainingError(f"{name.replace('_', ' ')} must be at least 1, not {getattr(self, name)}")
         for name in ("copies", "warmup", "weight_decay", "seed"):
@@ -80,9 +87,10 @@ class Settings:
             raise TrainingError(f"there must be at least 1 epoch, not {self.epochs}")
         if self.clip is not None and not self.clip > 0:
             raise TrainingError(f"the largest norm of the gradient must be positive, not {self.clip}")
-        if self.frames < 2 * self.environments_per_batch:
+        if self.frames_per_batch < 2 * self.environments_per_batch:
             raise TrainingError(
-                f"{self.frames} frames of {self.environments_per_batch} environments leave fewer than two frames each"
+                f"{self.frames_per_batch} frames of {self.environments_per_batch} environments leave fewer than two frames "
+                "each"
             )
         if not self.radii or not all(0 < radius < math.inf for radius in self.radii):
             raise TrainingError(f"radii are positive numbers of metres, not {self.radii}")
@@ -114,7 +122,7 @@ PAPER = Settings(
     kappa=50.0,  # the authors' code: negatives up to 10 m
     tau=0.01,
     exclude_same_frame=False,
-    frames=16,
+    frames_per_batch=16,
     environments_per_batch=1,  # the authors' code
     landmarks=512,  # ours; their code has 64
     sampling="patches",

@@ -28,7 +28,7 @@ def fixed_batches(environments: Sequence[Environment], settings: Settings, each:
     for number, environment in enumerate(environments):
         for index in range(each):
             rng = np.random.default_rng([20231, zlib.crc32(environment.name.encode()), index])
-            frames = environment.draw(rng, settings.frames)
+            frames = environment.draw(rng, settings.frames_per_batch)
             batches.append(assemble([(number, *environment.read(frames))], settings, rng))
     return [batch for batch in batches if len(batch.landmarks)]
 
