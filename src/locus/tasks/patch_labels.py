@@ -15,6 +15,7 @@ from locus.scenes import Frame, Scene
 from locus.scenes.scene import LabelClass
 from locus.tasks.cosegmentation import one_scale
 
+INSTANCES = 2**32  # that a class may have
 SHARE = 0.5  # a patch is of a class if more than this share of its pixels is; others straddle, and are left out
 
 
@@ -32,13 +33,10 @@ class Targets:
             raise LocusError(f"frame {frame.name} has no semantic labels")
         if self.objects is None:
             return frame.semantic
-        pairs, inverse = np.unique(_pairs(frame, self._stuff), return_inverse=True)
-        ids = [self.objects.get((int(pair >> 32), int(pair & 0xFFFFFFFF)), 0) for pair in pairs]
+        stuff = [label for label, instance in self.objects if not instance]
+        pairs, inverse = np.unique(_pairs(frame, stuff), return_inverse=True)
+        ids = [self.objects.get(divmod(int(pair), INSTANCES), 0) for pair in pairs]
         return np.array(ids, np.int32)[inverse].reshape(frame.semantic.shape)
-
-    @property
-    def _stuff(self) -> list[int]:
-        return [label for label, instance in self.objects or () if not instance]
 
 
 def class_targets(scene: Scene, indices: Sequence[int] | None = None) -> Targets:
@@ -55,7 +53,7 @@ def object_targets(scene: Scene, indices: Sequence[int] | None = None) -> Target
     class_targets(scene, indices)
     stuff = [label.id for label in scene.classes if label.kind == "stuff"]
     pairs = np.unique(np.concatenate([np.unique(_pairs(frame, stuff)) for frame in map(scene.__getitem__, indices)]))
-    found = [(int(pair >> 32), int(pair & 0xFFFFFFFF)) for pair in pairs]
+    found = (divmod(int(pair), INSTANCES) for pair in pairs)
     known = {label.id: label for label in scene.classes}
     # A thing whose pixels have no instance cannot be told from its like, so it is unlabelled.
     found = [(label, instance) for label, instance in found if label and (instance or label in stuff)]
@@ -71,7 +69,7 @@ def _pairs(frame: Frame, stuff: Sequence[int]) -> Int64[ndarray, "height width"]
     if frame.semantic is None or frame.instance is None:
         raise LocusError(f"frame {frame.name} has no instance labels, which tell objects apart")
     instance = np.where(np.isin(frame.semantic, stuff), 0, frame.instance)
-    return (frame.semantic.astype(np.int64) << 32) | instance
+    return frame.semantic.astype(np.int64) * INSTANCES + instance
 
 
 def majority_labels(

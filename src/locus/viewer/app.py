@@ -1,6 +1,7 @@
 """The page: its panel, and what happens when something is clicked, moved or uploaded."""
 
 from collections.abc import Callable
+from functools import cache
 from threading import RLock
 from typing import Any
 
@@ -31,7 +32,7 @@ class Page:
         self.lit: Lit | None = None
         self.turn = 0  # how often the lights have changed
         self.drawn: dict[str, Any] = {}  # what each part was drawn for, so that nothing is sent twice
-        self.by_feature: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.by_feature = cache(lambda scale: feature_colours(viewed, scale))
         self.panel = Panel(server.gui, viewed, self.canvas)
         self._connect()
         self.redraw()
@@ -129,7 +130,8 @@ class Page:
         panel, heights = self.panel, self.canvas.heights
         if not self._new("cloud", (panel.colours.value, panel.index, panel.cut.value, self.turn)):
             return
-        colours = self._by_feature[0] if panel.colours.value == "features" else self.viewed.cloud.colours
+        by_feature = panel.colours.value == "features"
+        colours = self.by_feature(panel.index)[0] if by_feature else self.viewed.cloud.colours
         if self.lit is not None:
             grey = (colours.mean(axis=1, keepdims=True) * 0.45 + 60).astype(np.uint8)
             colours = np.where(self.lit.points[:, None], np.array(TINT, np.uint8), grey)
@@ -141,7 +143,7 @@ class Page:
         if not self._new("landmarks", (panel.balls.value, by, least, panel.size.value, cut, scale, self.turn)):
             return
         landmarks = self.viewed.landmarks(scale)
-        colours = self._by_feature[1] if by == "features" else landmark_colours(self.viewed, scale, by, least)
+        colours = self.by_feature(scale)[1] if by == "features" else landmark_colours(self.viewed, scale, by, least)
         lit = np.zeros(len(landmarks), bool) if self.lit is None else self.lit.landmarks
         height = landmarks.position @ self.canvas.up.astype(np.float32) - self.canvas.heights.min()
         shown = ((landmarks.score >= least) | lit) & (height <= cut) & panel.balls.value
@@ -169,9 +171,3 @@ class Page:
         if self.hit is None or self.hit.kind != "image" or event.client is None:  # its tab may be closed by now
             return
         self.canvas.look_through(event.client, self.hit.index)
-
-    @property
-    def _by_feature(self) -> tuple[np.ndarray, np.ndarray]:
-        if self.panel.index not in self.by_feature:
-            self.by_feature[self.panel.index] = feature_colours(self.viewed, self.panel.index)
-        return self.by_feature[self.panel.index]
