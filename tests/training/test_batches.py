@@ -8,7 +8,7 @@ import torch
 
 from locus import backbones, load_scene
 from locus.objective import draw_landmarks
-from locus.scenes.drawing import MIN_OVERLAP
+from locus.scenes.visibility import MIN_OVERLAP
 from locus.training.batches import Sampler
 from locus.training.environments import open_environments
 from locus.training.settings import Settings, TrainingError

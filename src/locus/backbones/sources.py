@@ -35,11 +35,7 @@ class Availability(NamedTuple):
 
 
 def locate(name: str | Path) -> Located:
-    """The weights of a network, downloaded if they are not here yet.
-
-    Args:
-        name: A name of `VARIANTS`, a Hugging Face id (owner/name), or a folder in transformers' layout.
-    """
+    """Weights by a name of `VARIANTS`, a Hugging Face id or a folder in transformers' layout; downloaded if need be."""
     if (Path(name) / "config.json").is_file():
         return Located(str(name), Path(name))
     known = _known(str(name))
@@ -82,11 +78,7 @@ def import_file(name: str, path: Path) -> Path:
 
 
 def available(check: bool = False) -> list[Availability]:
-    """What is on this machine, of all networks known by name.
-
-    Args:
-        check: Read the stored weights through and compare their checksums.
-    """
+    """What is on this machine, of all networks known by name; `check` reads the stored weights and their checksums."""
     return [_availability(name, check) for name in VARIANTS]
 
 

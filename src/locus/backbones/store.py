@@ -24,12 +24,9 @@ def store_folder() -> Path:
 
 
 def store(name: str, tensors: Mapping[str, Tensor], source: Mapping[str, Any]) -> Path:
-    """Keep a known network's weights, named as transformers names them on disk; replaces what was there.
+    """Keep all tensors of a network of `VARIANTS`, named as transformers names them on disk; replaces what was there.
 
-    Args:
-        name: A name of `VARIANTS`.
-        tensors: All tensors of the network.
-        source: Where they came from; kept beside them in source.json.
+    `source`, where they came from, is kept beside them in source.json.
     """
     from safetensors.torch import save_file
 

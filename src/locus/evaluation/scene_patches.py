@@ -15,10 +15,9 @@ from locus.errors import LocusError
 from locus.geometry import invert, transform
 from locus.objective import draw_landmarks
 from locus.scenes import Frame, Scene
-from locus.scenes.drawing import draw_frames
 from locus.scenes.fingerprint import scene_fingerprint
 from locus.scenes.patches import patch_points
-from locus.scenes.visibility import FrameGeometry, first_camera, overlap_of, read_frames, visible
+from locus.scenes.visibility import FrameGeometry, draw_frames, first_camera, overlap_of, read_frames, visible
 
 SHORTER = 18  # patches along an image's shorter side, where no method says how many
 

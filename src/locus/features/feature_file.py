@@ -16,6 +16,7 @@ The file's attributes say which model the features are of.
 
 import os
 import uuid
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -57,18 +58,12 @@ class FeatureFile:
         self.header = header
         if not path.exists():
             _create(path, header)
-        self._disk = JournaledFile(path)
-        try:
-            self._h5 = _opened(self._disk, path, "r+")
-        except LocusError:
-            self._disk.close()
-            raise
-        try:
+        with ExitStack() as stack:  # closes what is open if the next step fails
+            self._disk = stack.enter_context(JournaledFile(path))
+            self._h5 = stack.enter_context(_opened(self._disk, path, "r+"))
             _check(self._h5, path, header)
             self.states = _states(self._h5)
-        except LocusError:
-            self.__exit__()
-            raise
+            self._open = stack.pop_all()
 
     def write(
         self,
@@ -124,8 +119,7 @@ class FeatureFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._h5.close()
-        self._disk.close()
+        self._open.close()
 
 
 def open_features(path: str | os.PathLike[str]) -> h5py.File:

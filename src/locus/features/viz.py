@@ -19,11 +19,8 @@ SAMPLE = 50_000  # patches are enough to find three directions
 def colours(maps: Sequence[Float[Tensor, "_ _ c"]], size: tuple[int, int] | None = None) -> list[Picture]:
     """Feature maps as colours: their first three principal components, over all maps together, as red, green and blue.
 
-    Like features have like colours, in whichever map they are.
-
-    Args:
-        maps: One scale's features of each frame.
-        size: Width and height of the pictures, the images' own. By default one pixel a patch.
+    Similar features have similar colours, in whichever map they are. `maps` are one scale's features of each frame;
+    `size` is the width and height of the pictures, by default one pixel a patch.
     """
     if not maps:
         raise LocusError("there are no feature maps to draw")
@@ -60,14 +57,10 @@ def heat(
     query: Float[Tensor, " c"],
     limits: tuple[float, float] | None = None,
 ) -> Picture:
-    """An image in grey, glowing where its features are like the query's.
+    """An image in grey, glowing where its features, at one scale, are similar to the query.
 
-    Args:
-        image: The image.
-        features: Its features at one scale.
-        query: A feature.
-        limits: Similarity (cosine) that does not glow, and that glows most; of several frames, `span` of them all. By
-            default this image's own.
+    `limits` are the similarity (cosine) that does not glow, and that glows most: of several frames, `span` of them all;
+    by default this image's own.
     """
     low, high = limits or span([features], query)
     scaled = ((_similarity(features, query) - low) / max(high - low, 1e-6)).clip(0, 1)

@@ -62,14 +62,10 @@ class LandmarkMap:
         cache: Path | None = None,
         progress: bool = False,
     ) -> "LandmarkMap":
-        """The map of a posed RGB-D scene.
+        """The map of a posed RGB-D scene, whose name becomes the environment's, or of its features if they are known.
 
-        Args:
-            model: Whose features to use.
-            scene: Its name becomes the environment's; or its features, if they have been computed.
-            most: Landmarks at most, of each scale; the best are kept. By default all that are a radius apart.
-            cache: Where the backbone's tokens are kept. By default with all others.
-            progress: Show bars.
+        Of each scale the best landmarks are kept, `most` at most; by default all that are a radius apart. The
+        backbone's tokens are kept in `cache`, by default with all others.
         """
         seen = _features(model, scene, cache, progress)
         name = seen.scene.name
@@ -102,15 +98,8 @@ class LandmarkMap:
         """The map with more frames of one of its environments, in the same world, without building it again.
 
         What the frames show of the map's landmarks is added to them; spots that have no landmark yet get their own,
-        chosen among the new frames alone.
-
-        Args:
-            model: The model the map was made with.
-            scene: The frames.
-            environment: The one they are of. By default the map's only one.
-            most: New landmarks at most, of each scale.
-            cache: Where the backbone's tokens are kept. By default with all others.
-            progress: Show bars.
+        chosen among the new frames alone, `most` at most of each scale. `model` is the one the map was made with; by
+        default the map has one `environment` only.
         """
         self.check(model)
         number = self.environment_number(environment)

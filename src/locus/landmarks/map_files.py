@@ -16,7 +16,7 @@ from safetensors.numpy import save as serialize
 from scipy.sparse import csr_matrix
 
 from locus.errors import LocusError
-from locus.files import atomic, clear_leftovers
+from locus.files import atomic, clear_leftovers, write_json
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
 
@@ -48,8 +48,7 @@ def save(world: LandmarkMap, folder: Path) -> Path:
     clear_leftovers(folder / name for name in (ARRAYS, HEADER, POINTS))
     with atomic(folder / ARRAYS) as file:
         file.write_bytes(serialize(arrays, {"header": json.dumps(header)}))
-    with atomic(folder / HEADER) as file:
-        file.write_text(json.dumps(header, indent=1) + "\n")
+    write_json(folder / HEADER, header)
     with atomic(folder / POINTS) as file:
         file.write_bytes(ply(world.landmarks))
     return folder

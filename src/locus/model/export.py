@@ -28,12 +28,7 @@ def export_onnx(model: LoCUS, path: str | Path, size: tuple[int, int] | None = N
     """Write `image` (b, 3, height, width; RGB in [0, 1]) to `features` (scales, b, rows, columns, c) as an ONNX file.
 
     Normalisation is inside; an image must be resized to whole patches before. The file holds the radii, the patch size
-    and the model's name as its metadata.
-
-    Args:
-        model: The model.
-        path: The new file.
-        size: Width and height, for a file that takes this size only. By default it takes any.
+    and the model's name as its metadata. It takes images of any size, or of one alone, the width and height in `size`.
     """
     for package in ("onnx", "onnxruntime", "onnxscript"):
         try:

@@ -67,21 +67,16 @@ class Head(nn.Module):
     No position code and no final norm. The class token goes through the blocks and is dropped at the end.
     """
 
+    WIDTH = 128
+
     def __init__(
-        self,
-        tokens: int,
-        dimension: int = DIMENSION,
-        scales: int = 1,
-        prefix: int = 1,
-        *,
-        width: int = 128,
-        attention_scale: float | None = None,
+        self, tokens: int, dimension: int, scales: int = 1, prefix: int = 1, *, attention_scale: float | None = None
     ) -> None:
         super().__init__()
         self.prefix = prefix
-        self.enter = nn.Linear(tokens, width)
-        self.blocks = nn.ModuleList(Block(width, 4, attention_scale) for _ in range(2))
-        self.project = nn.Linear(width, dimension * scales)
+        self.enter = nn.Linear(tokens, self.WIDTH)
+        self.blocks = nn.ModuleList(Block(self.WIDTH, 4, attention_scale) for _ in range(2))
+        self.project = nn.Linear(self.WIDTH, dimension * scales)
 
     def embed(self, sequence: Float[Tensor, "b n d"], grid: tuple[int, int]) -> Float[Tensor, "b patches c"]:
         x = self.enter(sequence)

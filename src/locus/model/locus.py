@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
-from huggingface_hub import ModelCard, PyTorchModelHubMixin, hf_hub_download
+from huggingface_hub import ModelCard, PyTorchModelHubMixin, constants, get_session, hf_hub_download
 from jaxtyping import Float, UInt8
 from numpy import ndarray
 from safetensors import SafetensorError
@@ -24,10 +24,10 @@ from locus.files import atomic
 from locus.model.authors import authors_head
 from locus.model.card import card
 from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
-from locus.model.hub import hub_answers
 from locus.model.shipped import MODELS
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
 
 
 class ModelError(LocusError):
@@ -164,16 +164,15 @@ class LoCUS(
             digest.update(name.encode() + weight.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()[:16]
 
-    def write(self, folder: Path) -> None:
+    def write(self, save_directory: Path) -> None:
         """What was learned, and the name of what was not, for `from_pretrained`; each file whole at any moment."""
         learned = {name: weight.detach().cpu().contiguous() for name, weight in self.head.state_dict().items()}
-        with atomic(folder / WEIGHTS) as file:
+        with atomic(save_directory / WEIGHTS) as file:
             file.write_bytes(serialize(learned))
-        with atomic(folder / CONFIG) as file:
+        with atomic(save_directory / CONFIG) as file:
             file.write_text(json.dumps(self.config, indent=2, sort_keys=True) + "\n")
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        self.write(save_directory)
+    _save_pretrained = write  # as the hub's mixin calls it
 
     def generate_model_card(self, *arguments: Any, **options: Any) -> ModelCard:
         """The page beside the files, here and on the hub."""
@@ -200,34 +199,16 @@ class LoCUS(
             raise ModelError(f"{name} {what}: {cause}") from error
 
     @classmethod
-    def _from_pretrained(
-        cls,
-        *,
-        model_id: str,
-        revision: str | None,
-        cache_dir: str | Path | None,
-        force_download: bool,
-        local_files_only: bool,
-        token: str | bool | None,
-        config: dict[str, Any] | None = None,
-        **model_kwargs: Any,
-    ) -> "LoCUS":
+    def _from_pretrained(cls, *, model_id: str, config: dict[str, Any] | None = None, **options: Any) -> "LoCUS":
         if config is None or "backbone_fingerprint" not in config:
             raise ModelError(f"{model_id} has no {CONFIG} of a LoCUS model")
         if config.get("head") not in get_args(HeadKind):
             raise ModelError(f"{model_id} has a head {config.get('head')!r}, which this version of LoCUS does not know")
+        of_hub = {name: options.pop(name) for name in HUB_OPTIONS}
         file = Path(model_id) / WEIGHTS
         if not Path(model_id).is_dir():
-            file = hf_hub_download(
-                model_id,
-                WEIGHTS,
-                revision=revision,
-                cache_dir=cache_dir,
-                force_download=force_download,
-                local_files_only=local_files_only,
-                token=token,
-            )
-        model = cls(**model_kwargs)
+            file = hf_hub_download(model_id, WEIGHTS, **of_hub)
+        model = cls(**options)
         if model.backbone.fingerprint != config["backbone_fingerprint"]:
             raise ModelError(
                 f"{model_id} was learned on a {config['backbone']} with weights {config['backbone_fingerprint']}, but "
@@ -258,6 +239,15 @@ def load(name: str, layer: int | None = None) -> LoCUS:
     if layer is not None:
         raise ModelError(f"{name} is a trained model, whose layer is fixed; leave --layer out")
     return LoCUS.from_pretrained(name)
+
+
+def hub_answers() -> bool:
+    """Whether the Hugging Face hub can be reached: one brief try, where its own client goes on for half a minute."""
+    try:
+        get_session().head(constants.ENDPOINT, timeout=5.0)
+    except Exception:  # of whichever HTTP library this version of the client is built on
+        return False
+    return True
 
 
 def _load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Path) -> None:

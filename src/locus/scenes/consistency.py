@@ -83,11 +83,8 @@ def diagnose(geometries: Sequence[FrameGeometry], convention: Convention) -> Dia
     undecided = _undecided(carried, best)
     # Not the best of many wrong ones; nor one that only makes more of the same land; nor one where the change could as
     # well be another.
-    if (
-        repaired.consistency < PLAUSIBLE
-        or close >= 0.95 * close_repaired
-        or not {*undecided}.isdisjoint(best.differences(convention))
-    ):
+    doubtful = set(undecided) & set(best.differences(convention))
+    if repaired.consistency < PLAUSIBLE or close >= 0.95 * close_repaired or doubtful:
         best, undecided = convention, _undecided(carried, convention)
     points = len(carried.pairs) * PIXELS
     if best == convention:
@@ -220,7 +217,8 @@ class Carried:
         poses = convention.world_from_camera(self.stored_poses)
         b_from_a = (invert(poses)[b] @ poses[a]).astype(np.float32)
         metres = np.float32(self.convention.depth_scale / convention.depth_scale)
-        fx, fy, cx, cy = self._intrinsics(convention)
+        swapped = convention.intrinsics == "swapped"
+        fx, fy, cx, cy = self.intrinsics[:, [1, 0, 3, 2] if swapped else [0, 1, 2, 3]].T[..., None]
         x, y = self.pixels[..., 0], self.pixels[..., 1]
         depth = self.depth[np.arange(len(self.depth))[:, None], y, x] * metres
         u, v = x.astype(np.float32) + 0.5, y.astype(np.float32) + 0.5
@@ -235,10 +233,6 @@ class Carried:
         inside = (z > 0) & (x >= 0) & (x < width) & (y >= 0) & (y < height) & (depth[a] > 0)
         surface = self.depth[b[:, None], np.where(inside, y, 0), np.where(inside, x, 0)] * metres
         return z, np.where(inside, surface, np.float32(0))
-
-    def _intrinsics(self, convention: Convention) -> list[Float32[ndarray, "f 1"]]:
-        order = (1, 0, 3, 2) if convention.intrinsics == "swapped" else (0, 1, 2, 3)
-        return [self.intrinsics[:, i : i + 1] for i in order]
 
 
 def choose_pairs(frames: int, random: np.random.Generator) -> Int[ndarray, "p 2"]:

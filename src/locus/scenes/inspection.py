@@ -34,6 +34,10 @@ class FrameSummary:
     """Standard deviation of the image, 0 to 255."""
     labels: Counter[int]
     """Pixels of each class id."""
+    label_problem: str
+    """What is wrong with its labels, if anything."""
+    geometry: FrameGeometry | None
+    """Of a frame that is compared with others."""
 
 
 @dataclass(frozen=True)
@@ -216,34 +220,26 @@ def inspect(scene: Scene, progress: bool = False) -> Inspection:
     """Load every frame once and tell whether poses, depth and intrinsics fit together, and what else is odd."""
     if not len(scene):
         raise SceneError(f"{scene.name} has no frames to inspect")
-    kept = set(np.unique(np.linspace(0, len(scene) - 1, min(len(scene), MOST_COMPARED)).round().astype(int)).tolist())
-    indices = {source.name: index for index, source in enumerate(scene.sources)}
+    spread = np.linspace(0, len(scene) - 1, min(len(scene), MOST_COMPARED)).round().astype(int)
+    kept = {scene.sources[index].name for index in spread}
+    looks = each_frame(lambda frame: _look(frame, frame.name in kept), scene)
     summaries: list[FrameSummary] = []
     unreadable: dict[str, str] = {}
-    unlabelled: dict[str, str] = {}
-    compared: list[int] = []
-    geometries: list[FrameGeometry] = []
-    results = each_frame(lambda frame: _look(frame, indices[frame.name] in kept), scene)
-    for source, result in zip(scene.sources, track(results, "reading frames", len(scene), progress), strict=True):
-        if isinstance(result, LocusError):
-            unreadable[source.name] = str(result).removeprefix(f"frame {source.name}: ")
-            continue
-        summary, geometry, label_problem = result
-        if label_problem:
-            unlabelled[source.name] = label_problem.removeprefix(f"frame {source.name}: ")
-        if geometry is not None:
-            compared.append(len(summaries))
-            geometries.append(geometry)
-        summaries.append(summary)
+    for source, look in zip(scene.sources, track(looks, "reading frames", len(scene), progress), strict=True):
+        if isinstance(look, LocusError):
+            unreadable[source.name] = _of_frame(look, source.name)
+        else:
+            summaries.append(look)
     if not summaries:
         name, reason = next(iter(unreadable.items()))
         raise SceneError(f"none of the {len(scene)} frames of {scene.name} can be read; {name}: {reason}")
+    geometries = [summary.geometry for summary in summaries if summary.geometry is not None]
     return Inspection(
         scene=scene,
         summaries=summaries,
         unreadable=unreadable,
-        unlabelled=unlabelled,
-        compared=compared,
+        unlabelled={summary.name: summary.label_problem for summary in summaries if summary.label_problem},
+        compared=[row for row, summary in enumerate(summaries) if summary.geometry is not None],
         geometries=geometries,
         overlap=(shares := overlap_of(geometries)),
         diagnosis=diagnose(geometries, scene.convention),
@@ -251,8 +247,7 @@ def inspect(scene: Scene, progress: bool = False) -> Inspection:
     )
 
 
-def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometry | None, str]:
-    """What is kept of a frame, and what is wrong with its labels, if anything."""
+def _look(frame: Frame, keep_geometry: bool) -> FrameSummary:
     depth = frame.depth
     known = depth[depth > 0]
     depths = np.percentile(known, (5, 50, 95)) if known.size else np.full(3, np.nan)
@@ -263,8 +258,8 @@ def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometr
             ids, counts = np.unique(frame.semantic, return_counts=True)
             labels = Counter(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
     except FrameError as error:
-        label_problem = str(error)
-    summary = FrameSummary(
+        label_problem = _of_frame(error, frame.name)
+    return FrameSummary(
         name=frame.name,
         camera=frame.camera,
         position=frame.world_from_camera[:3, 3],
@@ -272,8 +267,13 @@ def _look(frame: Frame, keep_geometry: bool) -> tuple[FrameSummary, FrameGeometr
         depths=depths.astype(np.float32),
         contrast=float(frame.image.std()),
         labels=labels,
+        label_problem=label_problem,
+        geometry=FrameGeometry.of(frame) if keep_geometry else None,
     )
-    return summary, FrameGeometry.of(frame) if keep_geometry else None, label_problem
+
+
+def _of_frame(error: LocusError, name: str) -> str:
+    return str(error).removeprefix(f"frame {name}: ")
 
 
 def _described(convention: Convention) -> str:

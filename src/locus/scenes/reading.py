@@ -15,6 +15,7 @@ from numpy import ndarray
 from PIL import Image, ImageOps
 
 from locus.errors import LocusError, SceneError
+from locus.geometry import Camera
 
 # A larger image is taken for a decompression bomb: a few kilobytes of file that fill the memory.
 MAX_PIXELS = 100_000_000
@@ -124,6 +125,18 @@ def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
     if numbers.shape[0] < size or numbers.shape[1] < size:
         raise LocusError(f"{path} holds {numbers.shape[0]}×{numbers.shape[1]} numbers, not a {size}×{size} matrix")
     return numbers[:size, :size]
+
+
+def camera_from_opencv(matrix: Num[ndarray, "3 3"], size: tuple[int, int], file: Path) -> Camera:
+    """A camera from a matrix K as most data sets store it, OpenCV's: the top-left pixel's centre is at (0, 0)."""
+    width, height = size
+    cx, cy = matrix[0, 2] + 0.5, matrix[1, 2] + 0.5
+    if cx > width or cy > height:
+        raise LocusError(
+            f"{file} puts the principal point at ({cx:.0f}, {cy:.0f}), outside the {width}×{height} image; "
+            "was the image resized after the calibration?"
+        )
+    return Camera(width, height, float(matrix[0, 0]), float(matrix[1, 1]), float(cx), float(cy))
 
 
 def read_json(path: Path) -> Any:

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 from locus.geometry import invert, transform, upwards
 from locus.pages.pictures import Picture, ramp, resized
 from locus.scenes.scene import Frame
-from locus.scenes.visibility import OCCLUSION
+from locus.scenes.visibility import FrameGeometry, visible
 
 PAPER = 248  # the grey of a picture's empty parts
 
@@ -36,10 +36,8 @@ def plan_picture(
     right = right / np.linalg.norm(right)
     axes = np.stack([right, np.cross(up, right)])  # the plan's x and y, seen from above
     spots, cameras = points @ axes.T, poses[:, :3, 3] @ axes.T
-    everything = np.concatenate([spots, cameras])
-    low, high = np.percentile(spots, 1, axis=0) if len(spots) else cameras.min(axis=0), everything.max(axis=0)
-    high = np.percentile(spots, 99, axis=0) if len(spots) else high
-    low, high = np.minimum(low, cameras.min(axis=0)) - 0.3, np.maximum(high, cameras.max(axis=0)) + 0.3
+    corners = np.concatenate([cameras, np.percentile(spots, (1, 99), axis=0) if len(spots) else cameras])
+    low, high = corners.min(axis=0) - 0.3, corners.max(axis=0) + 0.3
     scale = width / max((high - low).max(), 1e-6)
     counts = np.zeros((width, width))
     x, y = ((spots - low) * scale).astype(int).T
@@ -64,14 +62,10 @@ def projected_picture(a: Frame, b: Frame, width: int) -> Picture:
     depth = a.depth[::step, ::step]
     pixels, colour = a.camera.pixel_grid()[::step, ::step], a.image[::step, ::step]
     known = depth > 0
-    b_from_a = invert(b.world_from_camera) @ a.world_from_camera
-    points = transform(b_from_a, a.camera.unproject(pixels[known], depth[known].astype(np.float64)))
+    points = transform(a.world_from_camera, a.camera.unproject(pixels[known], depth[known])).astype(np.float32)
+    seen = visible(points, FrameGeometry(points, b.depth, b.camera, b.world_from_camera))
     small = b.camera.resized(width, resized(b.image, width).shape[0])
-    landing, z = small.project(points)
-    inside = np.flatnonzero((z > 0) & (landing >= 0).all(axis=1) & (landing < [small.width, small.height]).all(axis=1))
-    x, y = (landing[inside] * [b.camera.width / small.width, b.camera.height / small.height]).astype(int).T
-    surface = b.depth[y, x]
-    seen = inside[(surface == 0) | (z[inside] <= surface * (1 + OCCLUSION) + OCCLUSION)]
+    landing, z = small.project(transform(invert(b.world_from_camera), points))
     order = seen[np.argsort(-z[seen])]  # far ones first, so that near ones cover them
     picture = np.full((small.height, small.width, 3), PAPER, np.uint8)
     for right, down in ((1, 1), (0, 1), (1, 0), (0, 0)):  # a pixel covers a little more than a point

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Float, Float32, Int
 from numpy import ndarray
 
 from locus.errors import FrameError, LocusError, SceneError
@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 GRID = (18, 24)
 LOOKUP = 160  # depth is looked up in maps of at most this many pixels a side: patches are coarser still
 SHOWN = 3  # reasons in a warning
+MIN_OVERLAP = 0.05  # a frame that sees less of the seed frame than this is not drawn with it
 OCCLUSION = 0.05  # a point this share of its depth, and this many metres, behind the surface seen there is hidden
 
 
@@ -94,6 +95,18 @@ def visible(points: Float32[ndarray, "n 3"], geometry: FrameGeometry) -> ndarray
     surface = geometry.depth[y, x]
     hidden = (surface > 0) & (z[inside] > surface * (1 + OCCLUSION) + OCCLUSION)
     return inside[~hidden]
+
+
+def draw_frames(
+    overlap: Float32[ndarray, "frames frames"], usable: Int[ndarray, " k"], rng: np.random.Generator, count: int
+) -> Int[ndarray, " drawn"]:
+    """A random one of the usable frames, and others by their overlap with it."""
+    seed = rng.choice(usable)
+    shared = (overlap[seed, usable] + overlap[usable, seed]) / 2
+    shared = np.where((shared >= MIN_OVERLAP) & (usable != seed), shared, 0)
+    others = min(count - 1, int((shared > 0).sum()))
+    drawn = rng.choice(usable, others, replace=False, p=shared / shared.sum()) if others else []
+    return np.concatenate([[seed], drawn]).astype(np.int64)
 
 
 def read_frames(

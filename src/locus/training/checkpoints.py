@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from locus.files import atomic, clear_leftovers
+from locus.files import atomic, clear_leftovers, write_json
 from locus.model import CONFIG, WEIGHTS
 from locus.training.settings import Settings, TrainingError
 
@@ -69,8 +69,7 @@ def begin(folder: Path, described: dict[str, Any]) -> None:
         check_same(folder, _told(file), described)
     elif any(folder.iterdir()):
         raise TrainingError(f"{folder} holds other things than a run; name a new folder with --out")
-    with atomic(file) as temporary:
-        temporary.write_text(json.dumps(described, indent=1) + "\n")
+    write_json(file, described)
     state = last_state(folder)
     keep_metrics(folder / METRICS, -1 if state is None else state.step)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from locus.backbones import Backbone
 from locus.features.cache import CachedScene, cache_bytes, cache_scene
 from locus.scenes import Scene
-from locus.scenes.drawing import draw_frames
+from locus.scenes.visibility import draw_frames
 from locus.training.settings import Settings, TrainingError
 
 HELD_OUT = 0.25  # share of a single scene's patches kept for validation
@@ -96,12 +96,9 @@ def estimate(
     scenes: Sequence[Scene], backbone: Backbone, settings: Settings, folder: Path | None, copies: int = 0
 ) -> tuple[int, int]:
     """Bytes of cache that scenes and their copies take together, and of those the ones that are still to be made."""
-    each = [
-        cache_bytes(scene, backbone, settings.resolution, copy, folder)
-        for scene in scenes
-        for copy in range(1 + copies)
-    ]
-    return sum(total for total, _ in each), sum(missing for _, missing in each)
+    copied = [(scene, copy) for scene in scenes for copy in range(1 + copies)]
+    sizes = [cache_bytes(scene, backbone, settings.resolution, copy, folder) for scene, copy in copied]
+    return sum(total for total, _ in sizes), sum(missing for _, missing in sizes)
 
 
 def check(scene: CachedScene, settings: Settings) -> None:

@@ -66,7 +66,10 @@ class Trainer:
         self.validation_names = [environment.name for environment in validation]
         for scenes, batches in (("training", self.train_batches), ("validation", self.validation_batches)):
             if not batches:
-                raise self._never_again(f"no patch of the {scenes} scenes is")
+                raise TrainingError(
+                    f"no patch of the {scenes} scenes is seen again within {min(settings.radii):g} m in another frame: "
+                    "do the frames overlap? see `locus inspect`"
+                )
         self.objective = RetrievalObjective(
             settings.radii, settings.kappa, settings.tau, settings.exclude_same_frame, group=self.processes.group
         )
@@ -111,7 +114,10 @@ class Trainer:
                 else:
                     self.skipped, empty = self.skipped + 1, empty + 1
                     if empty == PERSISTENT:
-                        raise self._never_again(f"{PERSISTENT} batches in a row have no patch that is")
+                        raise TrainingError(
+                            f"{PERSISTENT} batches in a row have no patch that is seen again within "
+                            f"{min(settings.radii):g} m in another frame: do the frames overlap? see `locus inspect`"
+                        )
                 self.step += 1
                 metrics, loss = None, self.losses[-1] if self.losses else math.nan
                 if self.step % settings.validate_every == 0 or self.step == settings.steps:
@@ -177,12 +183,6 @@ class Trainer:
         if not all(bool(torch.isfinite(weight).all()) for weight in self.model.head.parameters()):
             raise self._diverged(f"the loss is {loss.item():.3f}, but the step made weights infinite")
         return loss.item()
-
-    def _never_again(self, what: str) -> TrainingError:
-        return TrainingError(
-            f"{what} seen again within {min(self.settings.radii):g} m in another frame: do the frames overlap? "
-            "see `locus inspect`"
-        )
 
     def _diverged(self, how: str) -> TrainingError:
         return TrainingError(

@@ -55,15 +55,10 @@ def train(
 ) -> RunSummary:
     """Train on scenes, validate on others, and leave a model in `out` that `LoCUS.from_pretrained` loads.
 
-    Args:
-        scenes: Folders of scenes, globs, or .txt files that list them; each scene is an environment of its own.
-        out: The run's folder. If it holds a run of these settings, that run goes on.
-        settings: How to train.
-        val: Scenes that choose the checkpoint, never trained on. With one scene and none of these, a part of that
-            scene is kept apart.
-        cache: Where tokens are cached. By default in LoCUS's cache folder.
-        reading: How to read the scenes.
-        progress: Show on standard error what happens.
+    `scenes` and `val` are folders of scenes, globs, or .txt files that list them; each scene is an environment of its
+    own. Those of `val` choose the checkpoint and are never trained on; with one scene and no `val`, a part of that one
+    is kept apart. If `out` holds a run of these settings, that run goes on. Tokens are cached in `cache`, by default in
+    LoCUS's cache folder. `progress` shows on standard error what happens.
     """
     processes = Processes.of_torchrun()
     watcher = Watcher(progress, processes.first)

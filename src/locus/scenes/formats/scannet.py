@@ -18,8 +18,7 @@ from numpy import ndarray
 from locus.errors import LocusError, SceneError
 from locus.files import content_hash
 from locus.geometry import Camera
-from locus.scenes.formats.intrinsics import camera_from_opencv
-from locus.scenes.reading import read_labels, read_matrix
+from locus.scenes.reading import camera_from_opencv, read_labels, read_matrix
 from locus.scenes.scene import LabelClass, Scene, class_kind
 from locus.scenes.source import FileSource
 

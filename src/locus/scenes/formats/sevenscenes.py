@@ -12,8 +12,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.geometry import Camera
-from locus.scenes.formats.intrinsics import camera_from_opencv
-from locus.scenes.reading import read_matrix
+from locus.scenes.reading import camera_from_opencv, read_matrix
 from locus.scenes.scene import Scene
 from locus.scenes.source import FileSource
 

@@ -16,9 +16,8 @@ from scipy.spatial.transform import Rotation
 
 from locus.errors import SceneError
 from locus.geometry import Camera
-from locus.scenes.formats.intrinsics import camera_from_opencv
 from locus.scenes.lens import Lens
-from locus.scenes.reading import frame_name, names_file, path_inside, read_numbers
+from locus.scenes.reading import camera_from_opencv, frame_name, names_file, path_inside, read_numbers
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import PosedFile
 
