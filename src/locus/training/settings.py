@@ -89,8 +89,8 @@ class Settings:
             raise TrainingError(f"the largest norm of the gradient must be positive, not {self.clip}")
         if self.frames_per_batch < 2 * self.environments_per_batch:
             raise TrainingError(
-                f"{self.frames_per_batch} frames of {self.environments_per_batch} environments leave fewer than two frames "
-                "each"
+                f"{self.frames_per_batch} frames of {self.environments_per_batch} environments leave fewer than two "
+                "frames each"
             )
         if not self.radii or not all(0 < radius < math.inf for radius in self.radii):
             raise TrainingError(f"radii are positive numbers of metres, not {self.radii}")
