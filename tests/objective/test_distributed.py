@@ -58,7 +58,7 @@ def process(rank: int, port: int, results) -> None:
         own = landmarks.split(counts)[rank] - part.start
         for mean in (False, True):
             found = run([*(x[part] for x in patches), own], torch.distributed.group.WORLD, mean)
-            results.put((rank, case, mean, *found))
+            results.put((rank, case, mean, *(each.numpy() for each in found)))  # a tensor would go with its process
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
@@ -74,7 +74,7 @@ def of_two():
     found = {}
     for _ in range(4 * len(LANDMARKS)):
         rank, case, mean, values, gradient = results.get()
-        found[rank, case, mean] = values.clone(), gradient.clone()
+        found[rank, case, mean] = torch.from_numpy(values), torch.from_numpy(gradient)
     running.join()
     return found
 
