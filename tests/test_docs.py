@@ -12,10 +12,12 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+import torch
 import tyro
 
 from locus import cli
-from locus.training import Settings
+from locus.objective import RetrievalObjective, retrieval_sets, vectorized_smooth_ap_reference
+from locus.training import PRESETS, Settings
 from tests.pages import DOCS, FENCED, ROOT, indented_blocks, name_of
 
 # What stands for something else in a command.
@@ -116,6 +118,31 @@ def resolved(name: str) -> object:
             importlib.import_module(".".join(name.split(".")[:depth]))
         found = getattr(found, part)
     return found
+
+
+def test_the_objective_is_as_close_to_its_definition_as_the_readme_says():
+    (row,) = re.findall(r"^\| ranks: .*", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert "exact" not in row
+    stated = float(re.search(r" to (\S+) of its definition", row)[1])
+    generator = torch.Generator().manual_seed(0)
+    features = torch.nn.functional.normalize(torch.randn(400, 16, generator=generator), dim=1)
+    place = torch.rand(400, 3, generator=generator), torch.zeros(400, dtype=torch.int64), torch.arange(400) % 8
+    landmarks = torch.arange(0, 400, 10)
+    positive, universe = retrieval_sets(*place, landmarks, 0.2, 50)
+    scores = features.double() @ features[landmarks].double().T
+    true = float(vectorized_smooth_ap_reference(scores, positive, universe, 0.01))
+    assert abs(float(RetrievalObjective(0.2, 50, 0.01)(features, *place, landmarks)) - true) <= stated
+
+
+def test_the_preset_official_says_what_it_has_of_the_authors_code_and_what_not():
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    (told,) = re.findall(r"^- `--preset official`: (.*?)\n\n", page, re.MULTILINE | re.DOTALL)
+    has, has_not = " ".join(told.split()).split("It does not have")
+    official = PRESETS["official"]
+    assert f"learning rate {official.learning_rate:.0e}".replace("e-0", "e-") in has
+    assert f"{official.landmarks} landmarks" in has
+    for quirk in ("first image alone", "a tenth of the patches", "own patch kept in the sums", "scaled by 0.125"):
+        assert quirk in has_not
 
 
 @pytest.mark.parametrize("page", [*DOCS, ROOT / "CONTRIBUTING.md"], ids=name_of)

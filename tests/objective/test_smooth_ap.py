@@ -1,5 +1,7 @@
 """The linear-time form against the quadratic definition in float64, the closed form and the limit."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -148,6 +150,37 @@ def test_small_tau_approaches_the_exact_ap_of_scikit_learn():
     assert errors[2] < 1e-6
     assert errors[2] < errors[1] < errors[0]
     assert float(average_precision(scores, positive, universe)) == pytest.approx(exact, abs=1e-12)
+
+
+def eq_3_as_printed(scores, positive, universe, tau):
+    """The sums of a landmark's pairs over the pairs of all landmarks."""
+    values = []
+    for j in range(scores.shape[1]):
+        shares = []
+        for i in positive[:, j].nonzero().ravel():
+            above = torch.sigmoid((scores - scores[i, j]) / tau)
+            above[i, j] = 0
+            shares.append((1 + above[positive].sum()) / (1 + above[universe].sum()))
+        values.append(float(torch.stack(shares).mean()))
+    return np.array(values)
+
+
+def test_a_landmark_ranks_its_own_list_and_not_all_pairs_as_eq_3_is_printed():
+    generator = torch.Generator().manual_seed(0)
+    positive, universe = draw_masks("half", 60, 4, generator)
+    scores = torch.randperm(240, generator=generator).reshape(60, 4).double() / 120 - 1
+    scores[:, 0] *= 0.1  # ranked as well as before, but not among the others' pairs
+    columns = [(positive[universe[:, j], j], scores[universe[:, j], j]) for j in range(4)]
+    wanted = [average_precision_score(*column) for column in columns]
+    np.testing.assert_allclose(smooth_ap(scores, positive, universe, 2e-5), wanted, atol=1e-5)
+    printed = eq_3_as_printed(scores, positive, universe, 2e-5)
+    assert np.abs(printed - wanted).max() > 0.03
+    alone = eq_3_as_printed(*(x[:, :1] for x in (scores, positive, universe)), 2e-5)
+    assert alone[0] == pytest.approx(wanted[0], abs=1e-5)
+    assert abs(printed[0] - alone[0]) > 0.03  # by which others were drawn
+    said = " ".join(sys.modules[smooth_ap.__module__].__doc__.split())
+    assert "prints the two sums of eq. 3 over the pairs kl of *all* landmarks" in said
+    assert "Here they run over the patches k of landmark j alone. Only then" in said
 
 
 def test_no_positive_gives_zero_and_no_gradient():

@@ -11,18 +11,10 @@ from locus.objective import draw_landmarks
 from locus.scenes.visibility import MIN_OVERLAP
 from locus.training.batches import Sampler
 from locus.training.environments import open_environments
-from locus.training.settings import Settings, TrainingError
+from locus.training.settings import TrainingError
+from tests.training import launching
 
-SETTINGS = Settings(
-    backbone="classic",
-    layer=None,
-    head="linear",
-    dimension=16,
-    resolution=None,
-    frames_per_batch=6,
-    landmarks=40,
-    radii=(0.3,),
-)
+SETTINGS = replace(launching.SETTINGS, landmarks=40)
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ class MaskPredictions(MaskMethod):
     @property
     def fingerprint(self) -> str:
         files = sorted(file for file in self.folder.rglob("*") if file.is_file())
-        return content_hash(self.oracle, *(str(file.relative_to(self.folder)) for file in files), *files)
+        return content_hash(self.oracle, *(file.relative_to(self.folder).as_posix() for file in files), *files)
 
     def segments(self, patches: ScenePatches, row: int) -> Segments:
         frame = patches.frame(row)

@@ -17,7 +17,7 @@ from locus.model import CONFIG, WEIGHTS
 from locus.training.settings import Settings, TrainingError
 
 SETTINGS, METRICS, CURVES = "training.json", "metrics.jsonl", "curves.png"
-LAST, BEST = "checkpoints/last.pt", "checkpoints/best.pt"
+LAST, BEST = Path("checkpoints", "last.pt"), Path("checkpoints", "best.pt")
 # A run may be told to go on for longer or to look more often; anything else makes it another run.
 MAY_CHANGE = ("steps", "validate_every", "checkpoint_every")
 

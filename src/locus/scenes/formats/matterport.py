@@ -28,7 +28,7 @@ PARAMETERS = "undistorted_camera_parameters"
 
 def folder(path: Path, name: str) -> Path:
     """`path/name`, or `path/name/<house>/name` as the archives unpack. The name may come from the scene's text."""
-    if not names_file(name) or "/" in name:
+    if not names_file(name) or Path(name).name != name:
         raise SceneError(f"{name!r} is not the name of a folder within {path}")
     nested = sorted(child / name for child in (path / name).glob("*") if (child / name).is_dir())
     return nested[0] if nested else path / name
