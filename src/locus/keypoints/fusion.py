@@ -5,12 +5,12 @@ descriptors searches both at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from torch import Tensor
 
@@ -43,3 +43,24 @@ def fuse(keypoints: Keypoints, features: Float[Tensor, "scales rows columns c"],
     parts = [keypoints.descriptors, *sample(features.float().cpu(), keypoints.pixels, keypoints.size)]
     scaled = [share * part for share, part in zip(shares.tolist(), parts, strict=True)]
     return replace(keypoints, descriptors=torch.cat(scaled, dim=1))
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedKeypoints:
+    """Keypoints, and the LoCUS features of every scale at their spots."""
+
+    keypoints: Keypoints
+    places: Float[Tensor, "scales n c"]
+    """Unit length, float32, on the CPU; the scales in the model's order."""
+
+    @classmethod
+    def of(cls, keypoints: Keypoints, features: Float[Tensor, "scales rows columns c"]) -> "PlacedKeypoints":
+        """From the features of the whole image."""
+        return cls(keypoints, sample(features.float().cpu(), keypoints.pixels, keypoints.size))
+
+    def __len__(self) -> int:
+        return len(self.keypoints)
+
+    def __getitem__(self, rows: slice | Int[ndarray, " k"] | Bool[ndarray, " n"]) -> "PlacedKeypoints":
+        chosen = np.arange(len(self))[rows]
+        return PlacedKeypoints(self.keypoints[chosen], self.places[:, chosen])
