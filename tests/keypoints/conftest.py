@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from locus.errors import WeightsError
-from locus.keypoints import detector, glue
+from locus.keypoints import detection, detector, glue
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Networks look at images of 256 pixels: a third of the time."""
+    monkeypatch.setattr(detection, "SHORTER", 256)
 
 
 @pytest.fixture(scope="session")

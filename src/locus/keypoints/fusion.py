@@ -17,6 +17,13 @@ from torch import Tensor
 from locus.errors import LocusError
 from locus.keypoints.detection import Keypoints
 
+PLACES = 2.0  # the weight of LoCUS features, all scales together, where a keypoint's own descriptor has 1
+
+
+def usual_weights(scales: int) -> tuple[float, ...]:
+    """The weights that `fuse` takes, as they were measured: twice as much for the features as for the keypoint."""
+    return (1.0, *[PLACES / scales] * scales)
+
 
 def sample(
     features: Float[Tensor, "scales rows columns c"], pixels: Float[ndarray, "n 2"], size: tuple[int, int]

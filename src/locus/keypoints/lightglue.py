@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -51,29 +53,33 @@ def glue(name: str) -> "Glue":
 class Glue:
     """Looks at all keypoints of both images at once and says which belong together.
 
-    All points stay to the end: pruning them on the way saves little on a CPU, and `scores` needs them all.
+    `match` leaves out keypoints that soon turn out to have no partner, as LightGlue was published: half the time.
     """
 
     def __init__(self, name: str, weights: str | Path | None = None) -> None:
         kornia, found = kornia_features(), read_weights(GLUES[name], weights)
         self.name = name
         self.threshold = kornia.LightGlue.default_conf["filter_threshold"]
-        options = {**kornia.LightGlue.features[name], "weights": None, "width_confidence": -1}
+        options = {**kornia.LightGlue.features[name], "weights": None}
         tensors = in_kornia_layout(found.tensors, found.where)
         network = kornia.LightGlue(features=None, **options)
         self.network = filled(network, found._replace(tensors=tensors), derived="confidence_thresholds")
+        self._whole = copy(self.network)  # the same weights
+        self._whole.conf = SimpleNamespace(**{**vars(self.network.conf), "width_confidence": -1})
         self.fingerprint = f"lightglue {name} {found.fingerprint} 1"
 
     @torch.inference_mode()
     def scores(self, a: Keypoints, b: Keypoints) -> Float[Tensor, "n m"]:
-        """The logarithm of the probability that a keypoint of A is one of B; others may add to it."""
+        """The logarithm of the probability that a keypoint of A is one of B: add a prior to it, then `assigned`."""
         if not len(a) or not len(b):
             return torch.zeros(len(a), len(b))
-        return self.network({"image0": _as_input(a), "image1": _as_input(b)})["log_assignment"][0, :-1, :-1]
+        return self._whole({"image0": _as_input(a), "image1": _as_input(b)})["log_assignment"][0, :-1, :-1]
 
+    @torch.inference_mode()
     def match(self, a: Keypoints, b: Keypoints) -> tuple[Int[ndarray, "k 2"], Float[ndarray, " k"]]:
         """Rows of A and of B that are each other's best, and their probability, where it is above LightGlue's 0.1."""
-        return assigned(self.scores(a, b), self.threshold)
+        output = self.network({"image0": _as_input(a), "image1": _as_input(b)})
+        return output["matches"][0].numpy(), output["scores"][0].double().numpy()
 
 
 def assigned(scores: Float[Tensor, "n m"], threshold: float) -> tuple[Int[ndarray, "k 2"], Float[ndarray, " k"]]:

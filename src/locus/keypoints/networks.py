@@ -28,7 +28,9 @@ def kornia_features() -> Any:
     try:
         import kornia.feature
     except ImportError as error:
-        raise LocusError(f"keypoint networks need kornia ({error}); install it with `pip install kornia`") from None
+        raise LocusError(
+            f"keypoint networks need kornia ({error}); install it with `pip install kornia`, on Python 3.11 or later"
+        ) from None
     return kornia.feature
 
 

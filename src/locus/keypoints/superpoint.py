@@ -21,8 +21,8 @@ class SuperPoint(Detector):
         located = locate(weights)
         self.count = count
         config = configuration(located.folder)
-        self.dimension = config.descriptor_decoder_dim
         self.network = pretrained("SuperPointForKeypointDetection", located.folder, config)
+        self.dimension = config.descriptor_decoder_dim
         self.fingerprint = f"superpoint {content_hash(config.to_dict(), *sorted(located.folder.iterdir()))} {count} 1"
 
     @torch.inference_mode()
