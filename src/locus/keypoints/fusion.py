@@ -58,7 +58,7 @@ class PlacedKeypoints:
 
     keypoints: Keypoints
     places: Float[Tensor, "scales n c"]
-    """Unit length, float32, on the CPU; the scales in the model's order."""
+    """Unit length, float32, on the CPU; the finest scale first."""
 
     @classmethod
     def of(cls, keypoints: Keypoints, features: Float[Tensor, "scales rows columns c"]) -> "PlacedKeypoints":
