@@ -1,6 +1,7 @@
 """LighterGlue that knows places: keypoints are matched by what they look like, and by the spot LoCUS says they show."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,14 +24,14 @@ class PlaceGlueNetwork(nn.Module):
     """LighterGlue (Potje et al. 2024) with three additions, each a few numbers that multiply LoCUS similarities.
 
     They are added to the logits of every cross-attention, so that a keypoint listens to those that may show its spot;
-    to the similarity that decides; and, by the best one, to the logit that a keypoint has a partner at all. Similarities
-    and not features go in, so the same weights serve every LoCUS model.
+    to the similarity that decides; and, by the best one, to the logit that a keypoint has a partner at all.
+    Similarities and not features go in, so the same weights serve every LoCUS model.
     """
 
     def __init__(self) -> None:
         super().__init__()
         kornia = kornia_features()
-        self.glue = kornia.LightGlue(features=None, **{**kornia.LightGlue.features["xfeat"], "weights": None})
+        self.glue: Any = kornia.LightGlue(features=None, **{**kornia.LightGlue.features["xfeat"], "weights": None})
         self.attention = nn.Parameter(torch.full((len(self.glue.transformers), KINDS), START[0] / KINDS))
         self.similarity = nn.Parameter(torch.full((KINDS,), START[1]))
         self.matchability = nn.Parameter(torch.zeros(KINDS))
@@ -75,7 +76,7 @@ def positions(keypoints: Keypoints) -> Float[Tensor, "n 2"]:
 
 
 def _cross(
-    block: nn.Module, first: Float[Tensor, "1 n c"], second: Float[Tensor, "1 m c"], bias: Float[Tensor, "n m"]
+    block: Any, first: Float[Tensor, "1 n c"], second: Float[Tensor, "1 m c"], bias: Float[Tensor, "n m"]
 ) -> tuple[Float[Tensor, "1 n c"], Float[Tensor, "1 m c"]]:
     """LightGlue's cross-attention, with something added to its logits; its single head is all of the vector."""
     keys = [block.to_qk(each) for each in (first, second)]
@@ -84,10 +85,11 @@ def _cross(
         F.scaled_dot_product_attention(keys[0], keys[1], values[1], attn_mask=bias),
         F.scaled_dot_product_attention(keys[1], keys[0], values[0], attn_mask=bias.T),
     ]
-    return tuple(  # ty: ignore[invalid-return-type]
+    first, second = (
         each + block.ffn(torch.cat([each, block.to_out(message)], dim=-1))
         for each, message in zip((first, second), told, strict=True)
     )
+    return first, second
 
 
 def _log_assignment(

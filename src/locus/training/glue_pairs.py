@@ -139,6 +139,6 @@ class Shots:
 def draw_pair(scenes: Sequence[Shots], random: np.random.Generator, most: int, tries: int = 100) -> GluePair:
     """A pair of any scene."""
     for _ in range(tries):
-        if (pair := scenes[random.integers(len(scenes))].draw(random, most)) is not None:
+        if (pair := scenes[int(random.integers(len(scenes)))].draw(random, most)) is not None:
             return pair
     raise LocusError(f"in {tries} draws no two frames share {FEWEST_MATCHES} keypoints; give scenes with more overlap")

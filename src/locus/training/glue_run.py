@@ -20,9 +20,10 @@ from locus.progress import track
 from locus.scenes import Scene
 from locus.training.glue_pairs import NONE, GluePair, Shots, draw_pair
 
-KEYPOINTS = 1024  # found in a frame
+KEYPOINTS = 2048  # found in a frame
 PLACES_FASTER = 100.0  # times the rate: for the few numbers that multiply LoCUS similarities
 WARMUP = 30  # steps
+WRITE_EVERY = 200  # steps: what an interrupted run leaves
 LONGEST = 1.0  # norm of a gradient
 
 
@@ -34,7 +35,7 @@ class GlueSettings:
     """Optimiser steps."""
     pairs_per_step: int = 2
     """Pairs of frames a step learns from."""
-    keypoints: int = 768
+    keypoints: int = 1024
     """Keypoints of a frame that a step looks at, drawn from those found."""
     learning_rate: float = 1e-4
     seed: int = 0
@@ -62,8 +63,8 @@ def train_glue(
     scenes: Sequence[Scene],
     model: LoCUS,
     out: Path,
-    settings: GlueSettings = GlueSettings(),
-    progress: bool = False,  # noqa: B008
+    settings: GlueSettings = GlueSettings(),  # noqa: B008  frozen
+    progress: bool = False,
 ) -> GlueSummary:
     """Train on scenes with depth, and write the weights, in half precision, to `out`."""
     torch.manual_seed(settings.seed)
@@ -87,8 +88,9 @@ def train_glue(
             said.append((float(loss.detach()), found(scores.detach(), pair)))
         torch.nn.utils.clip_grad_norm_(network.parameters(), LONGEST)
         optimiser.step()
-    with atomic(out) as file:
-        file.write_bytes(save({name: tensor.half() for name, tensor in network.state_dict().items()}))
+        if (step + 1) % WRITE_EVERY == 0 or step + 1 == settings.steps:
+            with atomic(out) as file:
+                file.write_bytes(save({name: tensor.half() for name, tensor in network.state_dict().items()}))
     tenth = max(1, len(said) // 10)
     (loss_first, found_first), (loss_last, found_last) = (
         np.mean(part, axis=0) for part in (said[:tenth], said[-tenth:])
