@@ -15,6 +15,7 @@ import transformers
 import trimesh
 
 import locus
+from locus.errors import WeightsError
 from locus.geometry import pose_error
 from locus.tasks.image_features import frame_features
 from tests import networks
@@ -50,6 +51,18 @@ def test_the_readmes_example_runs_and_finds_the_camera(tmp_path, monkeypatch):
 
 def test_the_example_of_generated_houses_runs():
     assert run(ROOT / "docs" / "houses.md", {})["frame"].depth.max() > 1
+
+
+def test_the_example_of_keypoints_runs():
+    try:
+        locus.keypoints.glue("xfeat")
+    except WeightsError as error:
+        pytest.skip(str(error))
+    image = room.shots(1)[0].image
+    model = locus.LoCUS("classic", radii=(0.2, 0.5), head="linear", dimension=16)
+    told = run(ROOT / "docs" / "keypoints.md", {"image": image, "other": image[:, 8:].copy(), "model": model})
+    assert told["fused"].descriptors.shape == (len(told["found"]), 64 + 2 * 16)
+    assert len(told["rows"]) == len(told["scores"]) > 0
 
 
 def python_page(folder: Path) -> dict[str, Any]:
@@ -203,7 +216,7 @@ def test_the_python_page_runs_and_so_do_those_that_go_on_from_it(tmp_path, monke
 
 def test_no_block_of_python_is_left_out():
     with_blocks = {name_of(page) for page in DOCS if python_blocks(page)}
-    assert with_blocks == {*GO_ON, "README.md", "houses.md", "python.md"}
+    assert with_blocks == {*GO_ON, "README.md", "houses.md", "keypoints.md", "python.md"}
     for page in DOCS:
         for block in indented_blocks(page):
             assert not PYTHON.match(block), f"{name_of(page)}: fence this with ```python, so that it is run: {block}"

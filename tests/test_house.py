@@ -17,8 +17,8 @@ FILES = sorted(SOURCE.rglob("*.py"))
 MOST_LINES = 300
 
 PUBLIC = """
-Camera Frame LandmarkMap LoCUS Scene backbones errors evaluation extract features houses landmarks load_scene model
-objective render scenes tasks training
+Camera Frame LandmarkMap LoCUS Scene backbones errors evaluation extract features houses keypoints landmarks load_scene
+model objective render scenes tasks training
 """
 
 
@@ -31,7 +31,7 @@ def test_the_public_names_are_these_and_every_one_is_there():
         locus.nonsense  # noqa: B018
 
 
-@pytest.mark.parametrize("package", ["evaluation", "features", "houses", "model", "render", "tasks"])
+@pytest.mark.parametrize("package", ["evaluation", "features", "houses", "keypoints", "model", "render", "tasks"])
 def test_the_names_of_a_package_are_there_without_importing_them_first(package):
     code = f"import locus; part = locus.{package}; print(all(hasattr(part, name) for name in part.__all__))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

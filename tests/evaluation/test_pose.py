@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from locus.cli import main
 from locus.errors import LocusError
 from locus.evaluation import pose, runner
-from locus.evaluation.matchers import SiftRatio, TrueMatcher
+from locus.evaluation.matchers import KEYPOINT_MATCHERS, TrueMatcher
 from locus.evaluation.methods import Chance
 from locus.evaluation.metrics import area_under_curve, error_of, median
 from locus.evaluation.pairs import draw_pairs, named_pairs, read_pairs
@@ -298,7 +298,7 @@ def test_sift_finds_a_shifted_image(patches):
         def frame(self, row):
             return SimpleNamespace(image=np.roll(image, 12 * row, axis=1), camera=patches.frame(0).camera)
 
-    matches = SiftRatio().match(Shifted(**vars(patches)), 0, 1)
+    matches = KEYPOINT_MATCHERS["sift-ratio"]().match(Shifted(**vars(patches)), 0, 1)
     shift = matches.pixels_b - matches.pixels_a
     assert len(matches) > 20
     assert np.mean(np.abs(shift - [12, 0]).max(axis=1) < 0.5) > 0.9

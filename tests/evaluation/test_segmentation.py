@@ -313,7 +313,7 @@ def test_mask2former_without_weights_is_a_row_that_says_so(tmp_path):
         ["mask2former", "random"], MethodOptions(), {"mask2former": lambda: Mask2Former(weights=tmp_path)}
     )
     assert isinstance(method, Unavailable)
-    assert "holds no Mask2Former" in method.reason
+    assert "does not hold the weights of a Mask2Former" in method.reason
 
 
 def test_the_command_draws_truth_beside_prediction(patches, tokens, tmp_path, monkeypatch, capsys):

@@ -6,6 +6,7 @@ import cv2
 import h5py
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import locus
@@ -13,6 +14,7 @@ from locus.errors import LocusError
 from locus.features.extraction import batches, prepared
 from locus.features.feature_file import open_features
 from locus.features.images import NamedImage, sources
+from locus.keypoints import detector, sample
 from tests.features.extracted import SIZES, check, inside, stored
 from tests.scenes import layouts, room
 
@@ -61,6 +63,34 @@ def test_hlocs_layout_reads_as_hloc_reads_it(tmp_path, folder, scaled):
 def test_a_scale_that_is_not_there(tmp_path, folder, scaled):
     with pytest.raises(LocusError, match=r"has no scale 2; its scales are 0: 0\.2 m, 1: 0\.5 m"):
         locus.extract(folder, tmp_path / "out.h5", scaled, layout="hloc", scale=2)
+
+
+def test_keypoints_with_fused_descriptors_read_as_hloc_reads_them(tmp_path, folder, scaled):
+    out, by = tmp_path / "hloc.h5", detector("sift", 40)
+    locus.extract(folder, out, scaled, layout="hloc", keypoints=by)
+    counts = []
+    for image in sources(folder):
+        pixels = image.read()
+        own = by.detect(pixels)
+        with h5py.File(out, "r", libver="latest") as file:  # the reads of hloc's get_keypoints and match_features
+            group = file[image.name]
+            keypoints, size = group["keypoints"].__array__(), group["image_size"].__array__()
+            descriptors = torch.from_numpy(group["descriptors"].__array__()).float()
+            scores = group["scores"].__array__()
+        counts.append(len(own))
+        assert keypoints.shape == (len(own), 2)
+        assert descriptors.shape == (128 + 2 * 16, len(own))
+        assert scores.shape == (len(own),)
+        assert tuple(size) == (pixels.shape[1], pixels.shape[0])
+        np.testing.assert_allclose(keypoints + 0.5, own.pixels, atol=1e-3)  # hloc adds the half for COLMAP
+        here = sample(scaled.features(pixels), own.pixels, own.size)
+        expected = (own.descriptors @ own.descriptors.T + sum(each @ each.T for each in here)) / 3
+        torch.testing.assert_close(descriptors.T @ descriptors, expected, atol=5e-3, rtol=0)
+    assert max(counts) > 5
+    with pytest.raises(LocusError, match=r"holds keypoints .*, not no keypoints"):
+        locus.extract(folder, out, scaled, layout="hloc")
+    with pytest.raises(LocusError, match="add --layout hloc"):
+        locus.extract(folder, tmp_path / "out.h5", scaled, keypoints=by)
 
 
 def test_scenes_and_videos(tmp_path, model):

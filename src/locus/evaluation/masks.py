@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from jaxtyping import Int, Int32
 from numpy import ndarray
 
-from locus.evaluation.learned_matchers import pretrained
+from locus.backbones.pretrained import configuration, pretrained
+from locus.backbones.sources import locate
 from locus.evaluation.methods import Competitor
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches
 from locus.files import content_hash
@@ -109,7 +110,10 @@ class Mask2Former(MaskMethod):
 
     def __init__(self, oracle: bool = False, weights: str | Path = MASK2FORMER) -> None:
         super().__init__("Mask2Former", oracle)
-        self.network, self.source = pretrained("Mask2FormerForUniversalSegmentation", weights)
+        located = locate(weights)
+        config = configuration(located.folder)
+        self.network = pretrained("Mask2FormerForUniversalSegmentation", located.folder, config)
+        self.source = located.name
 
     @property
     def fingerprint(self) -> str:

@@ -1,31 +1,28 @@
 """What finds the same spots in two images: features through LoCUS's matching, keypoints, or the truth itself."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
-import cv2
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
 from locus.evaluation.methods import Competitor, Method
 from locus.evaluation.scene_patches import ScenePatches
+from locus.keypoints import Detector, Keypoints, detector, glue
 from locus.scenes.patches import patch_centres
 from locus.tasks.matching import Matches, Rule, match
 
-Image = UInt8[ndarray, "height width 3"]
 KEYPOINT_PIXELS = 1.5  # that a keypoint's match may lie off its epipolar line, in images of 640×480
+RATIO = 0.8
+INCONSISTENT = 10.0  # pixels: FGINN compares with the next one that lies further than this from the nearest
 
-
-@dataclass(frozen=True, eq=False)
-class Keypoints:
-    """Spots of an image and what they look like."""
-
-    pixels: Float[ndarray, "n 2"]
-    descriptors: Float[Tensor, "n c"]
+Pairing = Callable[[Keypoints, Keypoints], tuple[Int[ndarray, "k 2"], Float[ndarray, " k"]]]
+"""From the keypoints of two images to pairs of their rows, and how good each is."""
 
 
 class Matcher(Competitor):
@@ -77,34 +74,62 @@ class TrueMatcher(Matcher):
         return pixel_matches(patches, a, b, pixels_a, pixels_b, np.ones(len(pixels_a)))
 
 
-class SiftRatio(Matcher):
-    """SIFT with Lowe's ratio test."""
+class KeypointMatcher(Matcher):
+    """A detector's keypoints, found once in every frame, and a way to pair those of two frames."""
 
-    label = "SIFT, ratio 0.8"
-    fingerprint: ClassVar[str] = "sift ratio 0.8 1"
-    RATIO: ClassVar[float] = 0.8
+    def __init__(self, label: str, detector: Detector, pairing: Pairing, name: str) -> None:
+        self.label = label
+        self.detector = detector
+        self.pairing = pairing
+        self.name = name
+        self._found: dict[int, Keypoints] = {}
+        self._of: ScenePatches | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.detector.fingerprint} {self.name}"
+
+    def keypoints(self, patches: ScenePatches, row: int) -> Keypoints:
+        if self._of is not patches:
+            self._found, self._of = {}, patches
+        if row not in self._found:
+            self._found[row] = self.detector.detect(patches.frame(row).image)
+        return self._found[row]
 
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
-        first, second = (self.detect(patches.frame(row).image) for row in (a, b))
-        nearest, ratio = nearest_two(first, second)
-        kept = np.flatnonzero(ratio < self.RATIO)
-        return pixel_matches(patches, a, b, first.pixels[kept], second.pixels[nearest[kept]], 1 - ratio[kept])
-
-    def detect(self, image: Image) -> Keypoints:
-        keypoints, descriptors = cv2.SIFT.create().detectAndCompute(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), None)
-        if descriptors is None:
-            return Keypoints(np.zeros((0, 2)), torch.zeros(0, 128))
-        pixels = np.array([keypoint.pt for keypoint in keypoints]) + 0.5  # OpenCV has a pixel's centre at whole numbers
-        return Keypoints(pixels, torch.from_numpy(descriptors))
+        first, second = (self.keypoints(patches, row) for row in (a, b))
+        pairs, scores = self.pairing(first, second)
+        return pixel_matches(patches, a, b, first.pixels[pairs[:, 0]], second.pixels[pairs[:, 1]], scores)
 
 
-def nearest_two(first: Keypoints, second: Keypoints) -> tuple[ndarray, Float[ndarray, " n"]]:
-    """Of each first keypoint: its nearest in the second image, and their distance over the next one's."""
-    if not len(first.pixels) or len(second.pixels) < 2:
-        return np.zeros(0, int), np.zeros(0)
-    distances, order = torch.cdist(first.descriptors, second.descriptors).topk(2, dim=1, largest=False)
-    ratio = distances[:, 0] / distances[:, 1].clamp(min=1e-9)
-    return order[:, 0].numpy(), ratio.double().numpy()
+def mutual(first: Keypoints, second: Keypoints) -> tuple[Int[ndarray, "k 2"], Float[ndarray, " k"]]:
+    """Those that are each other's nearest, with their similarity."""
+    if not len(first) or not len(second):
+        return np.zeros((0, 2), int), np.zeros(0)
+    similarity = first.descriptors @ second.descriptors.T
+    best, nearest = similarity.max(dim=1)
+    kept = (similarity.argmax(dim=0)[nearest] == torch.arange(len(first))).nonzero()[:, 0]
+    return torch.stack([kept, nearest[kept]], dim=1).numpy(), best[kept].double().numpy()
+
+
+def ratio(
+    first: Keypoints, second: Keypoints, elsewhere: float = 0.0
+) -> tuple[Int[ndarray, "k 2"], Float[ndarray, " k"]]:
+    """Lowe's test: the nearest, if it is much nearer than the next one.
+
+    With `elsewhere`, FGINN (Mishkin et al. 2015): the next one that lies so many pixels from the nearest, because two
+    detections of one corner do not speak against each other.
+    """
+    if not len(first) or len(second) < 2:
+        return np.zeros((0, 2), int), np.zeros(0)
+    distances = torch.cdist(first.descriptors, second.descriptors)
+    best, nearest = distances.min(dim=1)
+    positions = torch.from_numpy(second.pixels)
+    same = torch.cdist(positions[nearest], positions) <= elsewhere
+    same[torch.arange(len(first)), nearest] = True
+    shares = best / distances.masked_fill(same, torch.inf).amin(dim=1).clamp(min=1e-9)
+    kept = (shares < RATIO).nonzero()[:, 0]
+    return torch.stack([kept, nearest[kept]], dim=1).numpy(), (1 - shares[kept]).double().numpy()
 
 
 def pixel_matches(
@@ -125,3 +150,26 @@ def pixel_matches(
     ]
     grids = [(height, width) for width, height in sizes]
     return Matches(pixels_a, pixels_b, scores[order], *cells, sizes[0], sizes[1], grids[0], grids[1])
+
+
+def _by_rule(label: str, name: str, rule: Pairing, word: str) -> KeypointMatcher:
+    return KeypointMatcher(label, detector(name), rule, word)
+
+
+def _by_glue(label: str, name: str) -> KeypointMatcher:
+    network = glue(name)
+    return KeypointMatcher(label, detector(name), network.match, network.fingerprint)
+
+
+KEYPOINT_MATCHERS: dict[str, Callable[[], Competitor]] = {
+    "sift-ratio": partial(_by_rule, "SIFT, ratio 0.8", "sift", ratio, "ratio 0.8"),
+    "xfeat": partial(_by_rule, "XFeat, mutual", "xfeat", mutual, "mutual"),
+    "xfeat-lighterglue": partial(_by_glue, "XFeat + LighterGlue", "xfeat"),
+    "aliked-lightglue": partial(_by_glue, "ALIKED + LightGlue", "aliked"),
+    "disk-lightglue": partial(_by_glue, "DISK + LightGlue", "disk"),
+    "superpoint-nn": partial(_by_rule, "SuperPoint + NN", "superpoint", mutual, "mutual"),
+    "superpoint-fginn": partial(
+        _by_rule, "SuperPoint + FGINN", "superpoint", partial(ratio, elsewhere=INCONSISTENT), "fginn 0.8"
+    ),
+    "superpoint-lightglue": partial(_by_glue, "SuperPoint + LightGlue", "superpoint"),
+}

@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
-from locus.evaluation.matchers import FeatureMatcher, Matcher, TrueMatcher
+from locus.evaluation.matchers import KEYPOINT_MATCHERS, FeatureMatcher, Matcher, TrueMatcher
 from locus.evaluation.methods import Competitor, Method
 from locus.evaluation.metrics import area_under_curve, error_of, median
 from locus.evaluation.outcome import Benchmark, Outcome
@@ -22,7 +22,7 @@ from locus.evaluation.pairs import OVERLAP, FramePair, between, draw_pairs, name
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least, read_patches
-from locus.evaluation.specs import MATCHERS, predictions
+from locus.evaluation.specs import predictions
 from locus.evaluation.table import Cell, Column, Table
 from locus.files import atomic, content_hash
 from locus.geometry import transform
@@ -40,8 +40,9 @@ PROMISED = 15.0
 class RelativePoses(Benchmark):
     """How well is the motion between two frames found (the paper's Table 3)?
 
-    Further methods: sift-ratio, superpoint-nn, superpoint-fginn, superpoint-lightglue, and predictions:FILE, the
-    answers of a system run elsewhere (docs/evaluation.md).
+    Further methods: sift-ratio, xfeat, xfeat-lighterglue, aliked-lightglue, disk-lightglue, superpoint-nn,
+    superpoint-fginn, superpoint-lightglue, and predictions:FILE, the answers of a system run elsewhere
+    (docs/evaluation.md).
     """
 
     pairs: int = 50
@@ -127,7 +128,7 @@ class RelativePoses(Benchmark):
         return {"frames": pair.names, "overlap": pair.overlap, "errors": errors, "line": pair.line}
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
-        return {"truth": TrueMatcher, **MATCHERS, **predictions(given, PosePredictions)}
+        return {"truth": TrueMatcher, **KEYPOINT_MATCHERS, **predictions(given, PosePredictions)}
 
     def fingerprint(self) -> Any:
         """A pairs file stands for what is in it."""

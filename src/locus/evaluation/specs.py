@@ -11,9 +11,8 @@ from typing import Any, Literal
 from locus import backbones
 from locus.backbones import Backbone
 from locus.errors import LocusError
-from locus.evaluation.learned_matchers import LEARNED
 from locus.evaluation.masks import Mask2Former
-from locus.evaluation.matchers import SiftRatio
+from locus.evaluation.matchers import KEYPOINT_MATCHERS
 from locus.evaluation.methods import Chance, Competitor, Method, ModelMethod, Truth, Unavailable
 from locus.evaluation.scene_patches import EvaluationError
 from locus.features.reduction import reduced_model
@@ -25,7 +24,6 @@ from locus.scenes.load import AS_STATED, SceneReading
 # The paper's names of its baselines.
 SHORT = {"dino": "dino-vitb8", "dinov2": "dinov2-base", "dinov3": "dinov3-vitb16", "clip": "clip-vitb16"}
 WORDS: dict[str, Callable[[], Method]] = {"truth": Truth, "random": Chance}
-MATCHERS: dict[str, Callable[[], Competitor]] = {"sift-ratio": SiftRatio, **LEARNED}
 MASKS: dict[str, Callable[[], Competitor]] = {
     "mask2former": Mask2Former,
     "mask2former+oracle": partial(Mask2Former, oracle=True),
@@ -84,7 +82,7 @@ def method_of(word: str, options: MethodOptions) -> Competitor | Unavailable:
     """`truth`, `random`, a trained model, or a backbone with what is done to its tokens."""
     if word in WORDS:
         return WORDS[word]()
-    for task, words in {"pose": MATCHERS, "segmentation": MASKS}.items():
+    for task, words in {"pose": KEYPOINT_MATCHERS, "segmentation": MASKS}.items():
         if word in words:
             raise EvaluationError(f"{word} is only for `locus eval {task}`")
     if word.startswith(PREDICTIONS):
@@ -107,7 +105,7 @@ def _refuse_typo(name: str) -> None:
     models = (shipped.DEFAULT, *shipped.MODELS)
     if "/" in name or Path(name).is_dir() or name in models:
         return
-    near = get_close_matches(name, [*models, *BACKBONES, *WORDS, *MATCHERS, *MASKS], 1)
+    near = get_close_matches(name, [*models, *BACKBONES, *WORDS, *KEYPOINT_MATCHERS, *MASKS], 1)
     advice = f"did you mean {near[0]}?" if near else "`locus weights list` shows the backbones"
     raise EvaluationError(f"{name} is an unknown method: no folder, no model and no backbone of that name; {advice}")
 

@@ -16,6 +16,8 @@ from locus.errors import LocusError
 from locus.features.feature_file import FeatureFile, Header, Layout, finished
 from locus.features.images import Input, NamedImage, sources
 from locus.features.ranks import alone, digest, merge, rank_file, rank_files, share
+from locus.keypoints import Detector, Keypoints, fuse
+from locus.keypoints.fusion import usual_weights
 from locus.model import LoCUS
 from locus.progress import track
 from locus.threads import in_order
@@ -44,6 +46,7 @@ class PreparedImage:
     state: str
     pixels: UInt8[Tensor, "3 h w"]
     image_size: tuple[int, int]
+    keypoints: Keypoints | None
 
 
 def extract(
@@ -53,6 +56,7 @@ def extract(
     *,
     layout: Layout = "dense",
     scale: int = 0,
+    keypoints: Detector | None = None,
     batch: int | None = None,
     workers: int = 2,
     every: int = 1,
@@ -69,6 +73,8 @@ def extract(
         model: On the device where it is to run.
         layout: `dense`, all scales as maps, or `hloc`, one scale as hloc's keypoints and descriptors.
         scale: The scale, counted from 0, that goes into hloc's layout.
+        keypoints: What finds keypoints for hloc's layout, which then have descriptors fused with every scale's
+            features; by default every patch is one.
         batch: How many images of one size are run together. By default 4 on a CPU and 32 on a GPU.
         workers: Threads that read and resize images ahead.
         every: Of videos, take every so-many-th frame.
@@ -80,20 +86,23 @@ def extract(
         raise LocusError(f"{model.name} has no scale {scale}; its scales are {radii}")
     if (batch is not None and batch < 1) or workers < 1:
         raise LocusError(f"batch and workers must be positive, not {batch} and {workers}")
+    if keypoints is not None and (layout != "hloc" or scale):
+        raise LocusError("keypoints have every scale, in hloc's layout only: add --layout hloc, and leave --scale out")
     images = sources(inputs, every)
-    header = Header(model.name, model.fingerprint, model.radii, layout, scale if layout == "hloc" else 0)
+    found_by = "" if keypoints is None else keypoints.fingerprint
+    header = Header(model.name, model.fingerprint, model.radii, layout, scale if layout == "hloc" else 0, found_by)
     mine = images[rank::world]
     if world == 1:
         with FeatureFile(out, header) as file:
             for leftover in rank_files(out):
                 file.absorb(leftover)
-            summary = _run(mine, file, {}, model, batch, workers, progress)
+            summary = _run(mine, file, {}, model, keypoints, batch, workers, progress)
             empty = not file.states
     else:
         with alone(out):  # opening a file that was left by a killed process changes it
             elsewhere = finished(out, header)
         with FeatureFile(rank_file(out, rank), header) as file:
-            summary = _run(mine, file, elsewhere, model, batch, workers, progress and rank == 0)
+            summary = _run(mine, file, elsewhere, model, keypoints, batch, workers, progress and rank == 0)
             file.mark_complete(listed := digest([image.name for image in images]))
         if not merge(out, header, world, listed):
             return summary
@@ -111,6 +120,7 @@ def _run(
     file: FeatureFile,
     elsewhere: Mapping[str, str],
     model: LoCUS,
+    detector: Detector | None,
     batch: int | None,
     workers: int,
     progress: bool,
@@ -126,7 +136,7 @@ def _run(
         return summary
     device = next(model.buffers()).device
     batch = batch or BATCH.get(device.type, BATCH["cuda"])
-    ready = prepared(todo, model, workers, ahead=2 * batch)
+    ready = prepared(todo, model, workers, ahead=2 * batch, detector=detector)
     # Writing has a thread of its own: the disk is slow, and the many small pieces that HDF5 keeps in memory would lie
     # between the network's large ones, so that memory falls apart and grows by a megabyte an image.
     with ThreadPoolExecutor(1, thread_name_prefix="locus-writer") as writer:
@@ -146,19 +156,24 @@ def _store(
     file: FeatureFile, group: Sequence[PreparedImage], features: Float16[ndarray, "b scales rows columns dimension"]
 ) -> None:
     for item, own in zip(group, features, strict=True):
-        file.write(item.name, own, item.image_size, item.state)
+        if item.keypoints is None:
+            file.write(item.name, own, item.image_size, item.state)
+        else:
+            fused = fuse(item.keypoints, torch.from_numpy(own), usual_weights(len(own)))
+            file.write_keypoints(item.name, fused, item.state)
     file.commit()
 
 
 def prepared(
-    images: Iterable[NamedImage], model: LoCUS, workers: int, ahead: int
+    images: Iterable[NamedImage], model: LoCUS, workers: int, ahead: int, detector: Detector | None = None
 ) -> Iterator[PreparedImage | tuple[str, LocusError]]:
-    """The images in order, read and resized by threads, never more than `ahead` of them waiting."""
+    """The images in order, read, resized and looked at for keypoints by threads, at most `ahead` of them waiting."""
 
     def prepare(image: NamedImage) -> PreparedImage | tuple[str, LocusError]:
         try:
             pixels = image.read()
-            return PreparedImage(image.name, image.state, model.prepare(pixels), (pixels.shape[1], pixels.shape[0]))
+            size, found = (pixels.shape[1], pixels.shape[0]), detector.detect(pixels) if detector else None
+            return PreparedImage(image.name, image.state, model.prepare(pixels), size, found)
         except LocusError as error:
             return image.name, error
 

@@ -8,6 +8,9 @@ The dense layout has in each group `features` (scales, rows, columns, dimension)
     scores        (patches,)            float16, all 1: every patch counts
     image_size    (2,)                  width, height
 
+With a keypoint detector, the keypoints are those it finds and not the patches; their descriptors are fused with the
+features of every scale at their spots (`locus.keypoints.fusion`), and the scores are the detector's.
+
 hloc puts the centre of the top-left pixel at (0, 0), and adds the 0.5 of COLMAP's convention, which is ours too, when
 it hands keypoints to COLMAP; so what is stored here is ours less 0.5.
 
@@ -29,6 +32,7 @@ from numpy import ndarray
 from locus.errors import LocusError
 from locus.features.journal import IDENTITY, JournaledFile, recover
 from locus.files import atomic, lock
+from locus.keypoints import Keypoints
 from locus.scenes.patches import patch_centres
 
 FORMAT_VERSION = 1
@@ -47,7 +51,9 @@ class Header:
     radii: tuple[float, ...]
     layout: Layout
     scale: int
-    """The one scale of a file in hloc's layout; 0 in a dense one, which holds them all."""
+    """The one scale of a file of patches in hloc's layout; 0 in others, which hold them all."""
+    keypoints: str = ""
+    """The fingerprint of the keypoint detector, if there is one."""
 
 
 class FeatureFile:
@@ -80,6 +86,16 @@ class FeatureFile:
             group.attrs["grid"] = features.shape[1:3]
         else:
             _write_hloc(group, features[self.header.scale], image_size)
+        group.attrs[STATE] = self.states[name] = state
+
+    def write_keypoints(self, name: str, keypoints: Keypoints, state: str = "") -> None:
+        """Put an image's keypoints in, in hloc's layout, in place of what it had."""
+        group = self._emptied(name)
+        group["keypoints"] = (keypoints.pixels - 0.5).astype(np.float32)
+        group["descriptors"] = keypoints.descriptors.T.half().numpy()
+        group["scores"] = keypoints.scores.astype(np.float16)
+        group["image_size"] = np.array(keypoints.size)
+        group["keypoints"].attrs["uncertainty"] = 1.0  # pixels, as hloc has it of most detectors
         group.attrs[STATE] = self.states[name] = state
 
     def _emptied(self, name: str) -> h5py.Group:
@@ -168,6 +184,9 @@ def _check(file: h5py.File, path: Path, header: Header) -> None:
             f"{path} holds features of another model ({file.attrs['model']}, {file.attrs['fingerprint']}) than "
             f"{header.model}, {header.fingerprint}; choose another name or remove it"
         )
+    if (there := file.attrs.get("keypoints", "")) != header.keypoints:
+        holds, wanted = (f"keypoints ({each})" if each else "no keypoints" for each in (there, header.keypoints))
+        raise LocusError(f"{path} holds {holds}, not {wanted}; choose another name or remove it")
     there, wanted = ((h["layout"], int(h["scale"])) for h in (file.attrs, vars(header)))
     if there != wanted:
         raise LocusError(
