@@ -66,7 +66,7 @@ def problems(random, count=20):
     pixels = CAMERA.project(points)[0] + random.normal(size=(count, 2))
     yield lambda at: reprojection(pixels, transform(pose, points), CAMERA, at), pose
     motion = sideways(random)
-    far = points + [0, 0, 2]
+    far = points + np.array([0, 0, 2])
     b = OTHER.project(transform(motion, far))[0] + random.normal(size=(count, 2))
     a = CAMERA.project(far)[0]
     yield lambda at: sampson(a, b, CAMERA, OTHER, at), motion
@@ -83,9 +83,9 @@ def test_jacobians_are_the_numerical_ones(seed):
 
 @given(st.integers(0, 2**31))
 def test_sampson_is_the_distance_to_the_nearest_pixels_that_fit(seed):
-    """To first order: the shortest change of the four coordinates that fits the fundamental matrix, by SciPy."""
+    """To first order: the shortest change of the four coordinates that fits the fundamental matrix."""
     random = np.random.default_rng(seed)
-    motion, points = sideways(random), cloud(random, 1) + [0, 0, 2]
+    motion, points = sideways(random), cloud(random, 1) + np.array([0, 0, 2])
     pixels = np.stack([CAMERA.project(points)[0][0], CAMERA.project(transform(motion, points))[0][0]])
     noisy = pixels + 0.01 * random.normal(size=(2, 2))
     (error,) = sampson(noisy[:1], noisy[1:], CAMERA, CAMERA, motion)[0][0]
@@ -175,7 +175,7 @@ def absolute(random, truth, points):
 
 
 def relative(random, truth, points):
-    far = points + [0, 0, 1.5]
+    far = points + np.array([0, 0, 1.5])
     a = CAMERA.project(far)[0] + random.normal(size=(len(points), 2))
     b = OTHER.project(transform(truth, far))[0] + random.normal(size=(len(points), 2))
     pose = refined(lambda at: sampson(a, b, CAMERA, OTHER, at), truth)

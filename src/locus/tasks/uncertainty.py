@@ -21,7 +21,7 @@ from locus.geometry import Camera, invert, transform
 PIXELS = 0.5  # the least standard deviation of a pixel's coordinate
 SHARE_OF_DEPTH = 0.005  # the least standard deviation of a point's coordinate, for every metre of its depth
 NORMAL = 1.4826  # standard deviations of a normal distribution for each median absolute deviation
-# What is known before any match, as standard deviations: it keeps the covariance finite where inliers leave a motion free.
+# Standard deviations before any match: they keep the covariance finite where inliers leave a motion free.
 WIDEST = np.array([np.pi] * 3 + [100.0] * 3)
 TURNS = np.cross(np.eye(3)[:, None], np.eye(3)[None]).swapaxes(
     1, 2
@@ -87,8 +87,8 @@ def rigid_covariance(
     """Of a `b_from_a` found from inliers that are points in both frames, every one with the same weight.
 
     The noise of a pair of points is the same along every axis, with a standard deviation that is proportional to its
-    depth: an error of so many pixels, seen so far away. If both points are seen by cameras, the depth of the pair is the
-    root of the sum of both squares.
+    depth: an error of so many pixels, seen so far away. If both points are seen by cameras, the depth of the pair is
+    the root of the sum of both squares.
     """
     return _covariance(rigid_residuals(points_a, points_b, b_from_a), depths, spots, floor)
 
@@ -153,7 +153,7 @@ def _covariance(
     floor: float,
     free: Float[ndarray, "6 p"] = np.eye(6),  # noqa: B008  never written to
 ) -> Float[ndarray, "6 6"]:
-    """Of the ξ in the span of `free` that has the least sum of squares, if residuals have noise in these proportions."""
+    """Of the ξ in the span of `free` with the least sum of squares, if residuals have noise in these proportions."""
     error, jacobian = residuals[0], residuals[1] @ free
     rows, parameters = error.shape[1], free.shape[1]
     of_spot = np.arange(len(error)) if spots is None else np.unique(spots, return_inverse=True)[1]
