@@ -50,12 +50,11 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
     """The curve of one kind of pose, and how much larger than by its inliers' residuals its covariance is."""
     evidence = [Evidence(**each["evidence"]) for each in answers]
     right = np.array([each["right"] for each in answers])
-    errors = [
-        each["nees"] * each["inflation"] / each["freedom"] for each in answers if each["right"] and "nees" in each
-    ]
+    known = [each for each in answers if each["right"] and "nees" in each]
+    errors = [each["nees"] * each["inflation"] / each["freedom"] for each in known]
     names = list(evidence[0].figures)
     values = np.array([[each.figures[name] for name in names] for each in evidence])
-    mean, deviation = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-6)
+    mean, deviation = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-3)
     weights, intercept = logistic_weights(((values - mean) / deviation).clip(-FARTHEST, FARTHEST), right)
     told = zip(names, mean.tolist(), deviation.tolist(), weights.tolist(), strict=True)
     figures = {
