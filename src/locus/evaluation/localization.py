@@ -141,7 +141,7 @@ class Localization(Benchmark):
         return {"truth": TrueMap}
 
     def tables(self, outcome: Outcome) -> list[Table]:
-        """Recall, with depth and without; what limits it; and with several environments, what their maps say."""
+        """Recall, with depth and without; what limits it; with several environments, what their maps say; trust."""
         measured = outcome.parts[0].measured  # the same frames for every method
         queries, environments, left_out = len(measured["queries"]), measured["environments"], measured["left out"]
         notes = [
@@ -151,12 +151,10 @@ class Localization(Benchmark):
             f"In brackets: 95 % of {DRAWS:,} bootstrap draws of frames.",
         ]
         made = [*(_recall(outcome, kind, notes) for kind in LEAST), _limits(outcome)]
-        made += [
-            trust_table(outcome, f"Localization: trust, {kind}", partial(_answers, outcome, kind)) for kind in LEAST
-        ]
         if environments > 1:
             made += [_other_maps(outcome, notes[1:]), *(_confidences(outcome, kind) for kind in LEAST)]
-        return made
+        answers = {kind: partial(_answers, outcome, kind) for kind in LEAST}
+        return made + [trust_table(outcome, f"Localization: trust, {kind}", said) for kind, said in answers.items()]
 
     def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
         """The share of frames localized to within so many metres."""
