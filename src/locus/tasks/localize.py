@@ -89,7 +89,7 @@ class Location:
         if self.covariance is not None:
             where += f" ± {deviations(self.covariance)[0]:.2f} m"
         agree = f"{int(self.inliers.sum())} of {len(self.matches)} matches agree, confidence {self.confidence:.2f}"
-        right = "" if self.probability is None else f", right with probability {self.probability:.2f}"
+        right = "" if self.probability is None else f", within 0.1 m and 5° with probability {self.probability:.2f}"
         return f"{where}: {agree}{right}"
 
     def described(self, truth: Float[ndarray, "4 4"] | None = None) -> dict[str, Any]:

@@ -75,9 +75,10 @@ class MatchedPair:
         sentences += [f"pose by {pose.solver}: {agree}", f"  {turned}, {self._moved}"]
         if pose.covariance is not None:
             moved, degrees = deviations(pose.covariance)
-            metres = f"{moved:.2f} m" if pose.metric else f"{np.degrees(np.arctan(moved)):.1f}° of direction"
-            right = "" if pose.probability is None else f", right with probability {pose.probability:.2f}"
-            sentences.append(f"  ± {degrees:.1f}° and {metres} if the matches are right{right}")
+            metres = f"{moved:.2f} m" if pose.metric else f"{np.degrees(np.arctan(moved)):.1f}° in direction"
+            limits = "5° and 0.1 m" if pose.metric else "5° each"
+            likely = "" if pose.probability is None else f"; within {limits} with probability {pose.probability:.2f}"
+            sentences.append(f"  ± {degrees:.1f}°, {metres}{likely}")
         if pose.reason:
             sentences.append(f"  mind: {pose.reason}")
         if (errors := self.errors) is not None:
