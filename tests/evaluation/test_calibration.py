@@ -117,6 +117,9 @@ def test_without_a_length_the_direction_counts(degrees, right):
     said = judged_motion(answer, truth)
     assert (said["right"], said["freedom"]) == (right, 5)
     assert said["nees"] == pytest.approx(np.sin(np.radians(degrees)) ** 2 / 0.01)
+    backwards = truth.copy()
+    backwards[:3, 3] *= -1
+    assert judged_motion(answer, backwards)["right"] is False
     still = np.eye(4)
     assert "nees" not in judged_motion(answer, still)
     assert judged_motion(replace(answer, b_from_a=np.eye(4), covariance=None, evidence=None), truth) is None

@@ -74,15 +74,16 @@ def judged_motion(answer: RelativePose, truth: Float[ndarray, "4 4"]) -> Judged 
     if answer.b_from_a is None or not answer.direction_known:
         return None
     off = error_of(answer.b_from_a, truth, scale_from_truth=False)
+    turned, length = off.degrees <= RIGHT[1], np.linalg.norm(truth[:3, 3])
     if answer.metric:
-        right = off.degrees <= RIGHT[1] and off.metres <= RIGHT[0]
-        return _judged(answer, right, offset(answer.b_from_a, truth), 6)
-    right = max(off.degrees, off.direction) <= RIGHT[1]
-    length = np.linalg.norm(truth[:3, 3])
-    if length < STILL:
-        return _judged(answer, right)
-    truth = np.concatenate([truth[:, :3], truth[:, 3:] / [[length], [length], [length], [1.0]]], axis=1)
-    return _judged(answer, right, offset(answer.b_from_a, truth), 5)
+        return _judged(answer, turned and off.metres <= RIGHT[0], offset(answer.b_from_a, truth), 6)
+    if length < STILL:  # there is no direction to be wrong about
+        return _judged(answer, turned)
+    unit = truth.copy()
+    unit[:3, 3] /= length
+    # Forwards is not backwards, though the benchmark's own error of direction does not count the sign.
+    aligned = unit[:3, 3] @ answer.b_from_a[:3, 3] >= np.cos(np.radians(RIGHT[1]))
+    return _judged(answer, bool(turned and aligned), offset(answer.b_from_a, unit), 5)
 
 
 def _judged(
@@ -91,7 +92,7 @@ def _judged(
     """Of an answer with a pose; `step` leads from there to the true one, if that is known."""
     assert answer.evidence is not None
     assert answer.covariance is not None
-    said: Judged = {"evidence": asdict(answer.evidence), "probability": answer.probability, "right": bool(right)}
+    said: Judged = {"evidence": asdict(answer.evidence), "probability": answer.probability, "right": right}
     if step is None:
         return said
     inflated = inflation(answer.evidence.kind)
