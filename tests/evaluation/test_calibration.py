@@ -33,7 +33,7 @@ from locus.tasks.localize import LandmarkMatches, Location
 from locus.tasks.probability import Evidence, on_curve
 from locus.tasks.relative_pose import RelativePose
 
-EVIDENCE = Evidence("3d-3d", 40, 0.5, 0.6, 0.2, 0.05, 1.0)
+EVIDENCE = Evidence("3d-3d", 40, 0.5, 0.2, 0.05, 1.0)
 
 
 def drawn(seed, count=400):

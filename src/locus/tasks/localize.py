@@ -235,7 +235,7 @@ def _in_environment(
     else:
         covariance = absolute_covariance(matches.pixel[inliers], positions[inliers], camera, pose, spots[inliers])
     kind = "landmarks 2d-3d" if points is None else "landmarks 3d-3d"
-    evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, above, covariance)
+    evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, covariance)
     name = world.environments[environment]
     return Location(name, pose, confidence, inliers, matches, "", inflation(kind) * covariance, evidence)
 

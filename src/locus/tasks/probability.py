@@ -32,8 +32,6 @@ class Evidence:
     """Different spots among the inliers."""
     share: float
     """Of the matches, that are inliers."""
-    similarity: float
-    """Mean of the inliers', above chance where the level of chance is known."""
     spread: float
     """Of the inliers in the image: the geometric mean of the standard deviations of x and y, as shares of its sides."""
     metres: float
@@ -48,13 +46,12 @@ class Evidence:
         spots: Int[ndarray, " n"],
         pixels: Float[ndarray, "n 2"],
         size: tuple[int, int],
-        similarity: float,
         covariance: Float[ndarray, "6 6"],
     ) -> "Evidence":
         """From all matches of an image of `size` (width, height), and the pose's covariance from their Jacobian."""
         spread = float(np.sqrt(np.prod(pixels[inliers].std(axis=0) / size)))
         count, share = len(np.unique(spots[inliers])), float(inliers.mean())
-        return cls(kind, count, share, similarity, spread, *deviations(covariance))
+        return cls(kind, count, share, spread, *deviations(covariance))
 
     @property
     def figures(self) -> dict[str, float]:
@@ -62,7 +59,7 @@ class Evidence:
         odds = np.log((self.share + 0.01) / (1.01 - self.share))
         magnitudes = {"spots": self.spots, "spread": self.spread, "metres": self.metres, "degrees": self.degrees}
         logarithms = {name: float(np.log(max(value, 1e-6))) for name, value in magnitudes.items()}
-        return {"share": float(odds), "similarity": self.similarity, **logarithms}
+        return {"share": float(odds), **logarithms}
 
 
 def probability(evidence: Evidence) -> float | None:

@@ -198,8 +198,7 @@ def _trust(
     solver: Solver, matches: Matches, inliers: Bool[ndarray, " n"], covariance: Float[ndarray, "6 6"]
 ) -> dict[str, Any]:
     """The covariance and evidence of an answer, from the covariance by the Jacobian of its inliers."""
-    similarity, spots, size = float(matches.scores[inliers].mean()), matches.patches_a, matches.size_a
-    evidence = Evidence.of(solver, inliers, spots, matches.pixels_a, size, similarity, covariance)
+    evidence = Evidence.of(solver, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance)
     return {"covariance": inflation(solver) * covariance, "evidence": evidence}
 
 
