@@ -91,7 +91,7 @@ def test_recall_counts_answers_within_both_limits():
         ([0.0, 0.0], 0.01),
         (None, 0),
     ]
-    said = [{"error": error, "confidence": confidence, "elsewhere": []} for error, confidence in answers]
+    said = [{"error": error, "confidence": confidence, "elsewhere": [], "trust": None} for error, confidence in answers]
     queries = [{DEPTH: each, COLOUR: each, "covered": 1, "stuck": 0, "first hit": True} for each in said]
     method = Chance()
     method.label = "m"
@@ -109,7 +109,7 @@ def test_maps_are_made_with_models(rooms, tokens, tmp_path):
     (part,) = outcome.parts
     assert len(part.measured["queries"]) == 3
     assert "maps are made with models" in outcome.failures["ground truth on first"]
-    assert len(Localization().tables(outcome)) == 3
+    assert len(Localization().tables(outcome)) == 5
     assert "<svg" in Localization().figures(outcome)[0][1]
 
 
@@ -126,6 +126,22 @@ def test_the_ground_truth_knows_its_environment(measured):
     assert cells[f"not here, {DEPTH}"].value == 1
     assert cells[f"named, {DEPTH}"].value == 1
     assert cells[f"right, {DEPTH}"].value > 0.8
+
+
+def test_answers_are_judged_by_the_true_pose_and_those_elsewhere_are_wrong(measured):
+    queries = measured.measured("ground truth", "queries")
+    for kind, tables in zip(LEAST, Localization().tables(measured)[-2:], strict=True):
+        given = [query[kind] for query in queries if query[kind]["confidence"] >= LEAST[kind]]
+        assert len(given) == tables.rows[0].cells[0] > 0
+        for each in given:
+            metres, degrees = each["error"]
+            assert each["trust"]["right"] == (metres <= 0.1 and degrees <= 5)
+            assert 0 <= each["trust"]["probability"] <= 1
+        elsewhere = [trust for query in queries for trust in query[kind]["trust elsewhere"]]
+        assert all(trust is None or not trust["right"] for trust in elsewhere)
+    figure = Localization().figures(measured)[-1]
+    assert "probability" in figure[0]
+    assert "<svg" in figure[1]
 
 
 def test_the_least_confidence_trades_answers_for_refusals(measured):

@@ -212,7 +212,7 @@ def test_true_matches_give_true_poses(rooms, tmp_path, solver, scale):
 def test_true_matches_are_right_matches_and_random_ones_hardly_ever(rooms, tmp_path):
     protocol = RelativePoses(pairs=3, solver="3d-3d")
     outcome = run(protocol, [TrueMatcher(), Chance()], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    matches, confidence = protocol.tables(outcome)[3:]
+    matches, confidence, trust = protocol.tables(outcome)[3:]
     (true_count, true_right, _), (count, right, stuck) = (row.cells for row in matches.rows)
     pairs = outcome.parts[0].measured["pairs"]
     assert true_count.value == pytest.approx(np.mean([pair["matches"] for pair in pairs]))
@@ -223,6 +223,10 @@ def test_true_matches_are_right_matches_and_random_ones_hardly_ever(rooms, tmp_p
     told = [pair for pair in pairs if pair["confidence"] > 0.9]
     right = [pair["errors"][1] <= 15 for pair in told]
     assert confidence.rows[0].cells[-1] == f"{np.mean(right):.2f} of {len(told)}"
+    answers, share, probability, *_ = trust.rows[0].cells
+    assert answers == len([pair for pair in pairs if pair["errors"]])
+    assert share == np.mean([pair["trust"]["right"] for pair in pairs if pair["trust"]]) > 0.9
+    assert probability > 0.8
 
 
 def test_the_table_counts_pairs_without_a_pose_as_wrong(rooms, patches, tmp_path):

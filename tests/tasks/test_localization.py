@@ -12,6 +12,7 @@ from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap, MapError, merge
 from locus.landmarks.arrays import take
 from locus.tasks.localize import likely_environments, localize, localize_features, match_landmarks
+from locus.tasks.uncertainty import deviations
 from tests.landmarks import places
 from tests.scenes import room
 
@@ -126,6 +127,29 @@ def test_features_that_are_all_equal_are_nowhere(model, world, queries, with_dep
     seen = places.seen(places.scene(room.shots(4)))
     blind = LandmarkMap.build(model, replace(seen, features=equal.expand(4, -1, -1, -1)[None].contiguous()))
     assert not localize_features(blind, equal, places.CAMERA, depth).here
+
+
+@RGBD
+def test_an_answer_says_how_exact_and_how_likely_it_is(world, queries, with_depth):
+    for shot in queries:
+        answer = locate(world, shot, with_depth)
+        metres, degrees = deviations(answer.covariance)
+        off = pose_error(answer.world_from_camera, shot.world_from_camera)
+        assert np.linalg.eigvalsh(answer.covariance).min() > 0
+        assert off[0] < 4 * metres < 2
+        assert off[1] < 4 * degrees < 60
+        told = answer.described()
+        assert np.array_equal(told["covariance"], answer.covariance)
+        assert told["probability"] == pytest.approx(answer.probability, abs=1e-4)
+        assert f"± {metres:.2f} m" in answer.sentence
+        assert f"with probability {answer.probability:.2f}" in answer.sentence
+
+
+def test_what_is_not_here_has_neither_covariance_nor_probability(world, queries):
+    refused = locate(world, queries[0], min_confidence=1.0)
+    assert refused.covariance is None
+    assert refused.probability is None
+    assert "probability" not in refused.described()
 
 
 def test_no_valid_depth_is_an_answer(world, queries):

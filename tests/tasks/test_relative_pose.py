@@ -6,14 +6,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 from torch.nn.functional import normalize
 
 from locus.errors import LocusError
+from locus.evaluation.calibration import squared_error
 from locus.geometry import Camera, pose_error, transform
 from locus.tasks.five_point import Rays, directions
 from locus.tasks.matching import Matches, match
+from locus.tasks.probability import inflation
 from locus.tasks.relative_pose import by_chance, points_at, relative_pose
+from locus.tasks.uncertainty import offset
 from tests.scenes import room
 from tests.tasks.views import CAMERA, SIZE, direction_error, motion, perfect
 
@@ -273,6 +276,34 @@ def test_points_are_looked_up_where_the_pixels_are():
     points = points_at(depth, CAMERA, pixels)
     assert np.allclose(points[0], 2 * directions(CAMERA, pixels[:1])[0])
     assert np.isnan(points[1:]).all()
+
+
+@pytest.mark.parametrize(("solver", "freedom"), [("5-point", 5), ("3d-3d", 6)])
+def test_errors_of_the_solvers_are_as_large_as_their_covariance_says(solver, freedom):
+    """NEES of estimates under independent noise, without the inflation that was measured with patches."""
+    unit = MOTION.copy()
+    unit[:3, 3] /= np.linalg.norm(unit[:3, 3])
+    values = []
+    for seed in range(60):
+        points = cloud(seed=seed)
+        matches, points_b = seen(points, MOTION, noise=1.0, seed=seed)
+        noise = 0.01 * points[:, 2:] * np.random.default_rng(seed).normal(size=points.shape)
+        known = (points, points_b + noise) if solver == "3d-3d" else ()
+        found = relative_pose(matches, WIDE, WIDE, *known, threshold=0.5 if known else 5.0)
+        assert 0 < found.probability < 1
+        truth = MOTION if found.metric else unit
+        by_residuals = found.covariance / inflation(solver)
+        values.append(squared_error(offset(found.b_from_a, truth), by_residuals, freedom))
+    low, high = chi2.ppf([0.0005, 0.9995], freedom * len(values)) / len(values)
+    assert 0.9 * low < np.mean(values) < 1.15 * high
+
+
+def test_without_a_direction_there_is_neither_covariance_nor_probability():
+    matches, _ = seen(cloud(), turned(12, (0.1, 1, 0), (0, 0, 0)), noise=0.3, wrong=20)
+    found = relative_pose(matches, WIDE, WIDE)
+    assert found.b_from_a is not None
+    assert found.covariance is None
+    assert found.probability is None
 
 
 def test_what_does_not_fit_is_refused():

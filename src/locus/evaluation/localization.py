@@ -6,6 +6,7 @@ environments, which should answer "not here"; and in one map of all environments
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy import ndarray
 from scipy.spatial import KDTree
 
 from locus.evaluation.bootstrap import DRAWS, estimate
+from locus.evaluation.calibration import Judged, judged_location, reliability_figure, trust_table
 from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import median
@@ -122,10 +124,13 @@ class Localization(Benchmark):
             "stuck": ranked.stuck,
             "first hit": bool(within(np.array([pose_error(first, frame.world_from_camera)]), NEAR)[0]),
         }
-        for kind in LEAST:
+        for kind, least in LEAST.items():
             location = ask(own, seen, row, kind, self.seed)
             query[kind] = _said(location, frame.world_from_camera)
-            query[kind]["elsewhere"] = [ask(other, seen, row, kind, self.seed).confidence for other in others]
+            query[kind]["trust"] = judged_location(location, least, frame.world_from_camera)
+            elsewhere = [ask(other, seen, row, kind, self.seed) for other in others]
+            query[kind]["elsewhere"] = [each.confidence for each in elsewhere]
+            query[kind]["trust elsewhere"] = [judged_location(each, least) for each in elsewhere]
             if everything is not None:
                 location = ask(everything, seen, row, kind, self.seed)
                 named = location.environment == seen.scene.name
@@ -136,7 +141,7 @@ class Localization(Benchmark):
         return {"truth": TrueMap}
 
     def tables(self, outcome: Outcome) -> list[Table]:
-        """Recall, with depth and without; what limits it; and with several environments, what their maps say."""
+        """Recall, with depth and without; what limits it; with several environments, what their maps say; trust."""
         measured = outcome.parts[0].measured  # the same frames for every method
         queries, environments, left_out = len(measured["queries"]), measured["environments"], measured["left out"]
         notes = [
@@ -148,7 +153,8 @@ class Localization(Benchmark):
         made = [*(_recall(outcome, kind, notes) for kind in LEAST), _limits(outcome)]
         if environments > 1:
             made += [_other_maps(outcome, notes[1:]), *(_confidences(outcome, kind) for kind in LEAST)]
-        return made
+        answers = {kind: partial(_answers, outcome, kind) for kind in LEAST}
+        return made + [trust_table(outcome, f"Localization: trust, {kind}", said) for kind, said in answers.items()]
 
     def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
         """The share of frames localized to within so many metres."""
@@ -160,7 +166,8 @@ class Localization(Benchmark):
 
         panels = {kind: outcome.lines(limits, lambda method, kind=kind: shares(method, kind)) for kind in LEAST}
         drawn = line_figure(panels, "metres", "share", (0, 2), (0, 1))
-        return [("Frames localized to within so many metres", drawn)]
+        trust = reliability_figure(outcome, {kind: partial(_answers, outcome, kind) for kind in LEAST})
+        return [("Frames localized to within so many metres", drawn), trust]
 
 
 def ask(world: LandmarkMap, seen: SceneFeatures, row: int, kind: str, seed: int = 0) -> Location:
@@ -173,6 +180,11 @@ def ask(world: LandmarkMap, seen: SceneFeatures, row: int, kind: str, seed: int 
 def _said(location: Location, truth: Float[ndarray, "4 4"]) -> dict[str, Any]:
     found = location.world_from_camera
     return {"error": None if found is None else pose_error(found, truth), "confidence": location.confidence}
+
+
+def _answers(outcome: Outcome, kind: str, method: Competitor) -> list[Judged]:
+    """In the map of each query's own environment."""
+    return [query[kind]["trust"] for query in outcome.measured(method.label, "queries") if query[kind]["trust"]]
 
 
 def covered(world: LandmarkMap, points: Float32[ndarray, "rows columns 3"]) -> float:

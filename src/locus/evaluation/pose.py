@@ -13,6 +13,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, estimate
+from locus.evaluation.calibration import Judged, judged_motion, reliability_figure, trust_table
 from locus.evaluation.figures import line_figure
 from locus.evaluation.matchers import KEYPOINT_MATCHERS, FeatureMatcher, Matcher, TrueMatcher
 from locus.evaluation.methods import Competitor, Method
@@ -120,6 +121,7 @@ class RelativePoses(Benchmark):
             "matches": len(matches),
             "right": float((apart <= RIGHT).mean()) if len(apart) else None,
             "stuck": stuck if len(matches) else None,
+            "trust": judged_motion(answer, pair.b_from_a),
         }
 
     def _described(self, pair: FramePair, estimated: Float[ndarray, "4 4"] | None) -> dict[str, Any]:
@@ -138,7 +140,8 @@ class RelativePoses(Benchmark):
         """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""
         made = [_main(outcome), _by_auc(outcome), _by_overlap(outcome)]
         matched = any("matches" in pair for part in outcome.parts for pair in part.measured["pairs"])
-        return [*made, _by_matches(outcome), _by_confidence(outcome)] if matched else made
+        trust = trust_table(outcome, "Relative pose: trust", partial(_answers, outcome))
+        return [*made, _by_matches(outcome), _by_confidence(outcome), trust] if matched else made
 
     def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
         """The share of pairs whose rotation is right to so many degrees."""
@@ -149,7 +152,10 @@ class RelativePoses(Benchmark):
 
         lines = outcome.lines(limits, shares)
         drawn = line_figure({"": lines}, "degrees", "share of pairs within", (0, 60), (0, 1))
-        return [("Rotations right to so many degrees", drawn)]
+        return [
+            ("Rotations right to so many degrees", drawn),
+            reliability_figure(outcome, {"": partial(_answers, outcome)}),
+        ]
 
 
 def write_template(path: Path, protocol: RelativePoses, scenes: Sequence[Path], reading: SceneReading) -> int:
@@ -170,6 +176,10 @@ def errors(outcome: Outcome, label: str, overlap: tuple[float, float] = (0.0, 1.
     pairs = outcome.measured(label, "pairs")
     rows = np.array([pair["errors"] or [np.inf] * 3 for pair in pairs]).reshape(-1, 3)
     return rows[between(np.array([pair["overlap"] for pair in pairs]), *overlap)]
+
+
+def _answers(outcome: Outcome, method: Competitor) -> list[Judged]:
+    return [pair["trust"] for pair in outcome.measured(method.label, "pairs") if pair.get("trust")]
 
 
 def _main(outcome: Outcome) -> Table:

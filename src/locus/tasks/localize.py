@@ -18,6 +18,8 @@ from locus.scenes.scene import check_aspect
 from locus.tasks.consensus import Motion, rigid_consensus
 from locus.tasks.five_point import poselib_camera
 from locus.tasks.matching import stuck_mask
+from locus.tasks.probability import Evidence, inflation, probability
+from locus.tasks.uncertainty import absolute_covariance, deviations, rigid_covariance
 
 ENVIRONMENTS = 3  # that are tried, those that the most patches find landmarks of
 METRES = 1.5  # radii that a point may lie from its landmark: landmarks are a radius apart
@@ -63,6 +65,15 @@ class Location:
     """In the environment that fits best; `landmark` are rows of the map."""
     reason: str
     """Why there is no answer, in one sentence; empty if there is one."""
+    covariance: Float[ndarray, "6 6"] | None = None
+    """Of the pose, rotation first, in radians and metres along the camera's axes: `locus.tasks.uncertainty`."""
+    evidence: Evidence | None = None
+    """What speaks for the pose; None without one."""
+
+    @property
+    def probability(self) -> float | None:
+        """How likely the pose is right, to 0.1 m and 5°; None without one."""
+        return None if self.evidence is None else probability(self.evidence)
 
     @property
     def here(self) -> bool:
@@ -74,8 +85,12 @@ class Location:
         if self.world_from_camera is None:
             return self.reason
         x, y, z = self.world_from_camera[:3, 3]
-        agree = f"{int(self.inliers.sum())} of {len(self.matches)} matches agree"
-        return f"in {self.environment} at ({x:.2f}, {y:.2f}, {z:.2f}) m: {agree}, confidence {self.confidence:.2f}"
+        where = f"in {self.environment} at ({x:.2f}, {y:.2f}, {z:.2f}) m"
+        if self.covariance is not None:
+            where += f" ± {deviations(self.covariance)[0]:.2f} m"
+        agree = f"{int(self.inliers.sum())} of {len(self.matches)} matches agree, confidence {self.confidence:.2f}"
+        right = "" if self.probability is None else f", within 0.1 m and 5° with probability {self.probability:.2f}"
+        return f"{where}: {agree}{right}"
 
     def described(self, truth: Float[ndarray, "4 4"] | None = None) -> dict[str, Any]:
         """For machines; with the error of the pose, where the true `world_from_camera` is known."""
@@ -89,6 +104,8 @@ class Location:
         }
         if self.world_from_camera is not None:
             answer["world_from_camera"] = self.world_from_camera.tolist()
+            answer["covariance"] = None if self.covariance is None else self.covariance.tolist()
+            answer["probability"] = None if self.probability is None else round(self.probability, 4)
             if truth is not None:
                 metres, degrees = pose_error(self.world_from_camera, truth)
                 answer["error"] = {"metres": round(metres, 4), "degrees": round(degrees, 3)}
@@ -174,7 +191,8 @@ def localize_features(
         f"not here: the best pose, in {best.environment}, has a confidence of {best.confidence:.2f}, "
         f"and {least:.2f} is needed"
     )
-    return replace(best, environment=None, world_from_camera=None, reason=reason)
+    nothing = {"environment": None, "world_from_camera": None, "covariance": None, "evidence": None}
+    return replace(best, **nothing, reason=reason)
 
 
 def _in_environment(
@@ -209,7 +227,17 @@ def _in_environment(
     chance = float(local.frames.chance[:, finest].mean())
     above = (float(matches.similarity[inliers].mean()) - chance) / max(1 - chance, 1e-6)
     above = min(max(above, 0.0), 1.0)
-    return Location(world.environments[environment], pose, above * float(inliers.mean()) ** 0.5, inliers, matches, "")
+    confidence = above * float(inliers.mean()) ** 0.5
+    spots, size = matches.landmark, (camera.width, camera.height)
+    if points is not None:
+        seen = points[matches.patch[inliers]]
+        covariance = rigid_covariance(seen, positions[inliers], seen[:, 2], pose, spots[inliers])
+    else:
+        covariance = absolute_covariance(matches.pixel[inliers], positions[inliers], camera, pose, spots[inliers])
+    kind = "landmarks 2d-3d" if points is None else "landmarks 3d-3d"
+    evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, covariance)
+    name = world.environments[environment]
+    return Location(name, pose, confidence, inliers, matches, "", inflation(kind) * covariance, evidence)
 
 
 def _from_pixels(

@@ -12,6 +12,7 @@ from locus.model import LoCUS
 from locus.tasks.matching import Matches, Rule, match
 from locus.tasks.named_images import CalibratedImage
 from locus.tasks.relative_pose import RelativePose, points_at, relative_pose
+from locus.tasks.uncertainty import deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,12 @@ class MatchedPair:
         agree = f"{pose.inliers.sum()} of {len(matches)} matches agree, confidence {pose.confidence:.2f}"
         turned = f"B sees A's camera turned by {pose_error(np.eye(4), pose.b_from_a)[1]:.1f}°"
         sentences += [f"pose by {pose.solver}: {agree}", f"  {turned}, {self._moved}"]
+        if pose.covariance is not None:
+            moved, degrees = deviations(pose.covariance)
+            metres = f"{moved:.2f} m" if pose.metric else f"{np.degrees(np.arctan(moved)):.1f}° in direction"
+            limits = "5° and 0.1 m" if pose.metric else "5° each"
+            likely = "" if pose.probability is None else f"; within {limits} with probability {pose.probability:.2f}"
+            sentences.append(f"  ± {degrees:.1f}°, {metres}{likely}")
         if pose.reason:
             sentences.append(f"  mind: {pose.reason}")
         if (errors := self.errors) is not None:
@@ -105,9 +112,8 @@ class MatchedPair:
             ],
             "matches": _listed(matches, "pixels_a", "pixels_b", "patches_a", "patches_b", "scores")
             | {"inliers": pose.inliers.tolist(), "stuck": matches.stuck if len(matches) else None},
-            "pose": _listed(
-                pose, "b_from_a", "solver", "confidence", "metric", "direction_known", "reason", "alternative"
-            ),
+            "pose": _listed(pose, "b_from_a", "covariance", "probability", "solver", "confidence")
+            | _listed(pose, "metric", "direction_known", "reason", "alternative"),
             **_listed(self, "true_b_from_a", "errors"),
         }
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,6 +14,8 @@ from locus.geometry import Camera
 from locus.tasks.consensus import rigid_consensus
 from locus.tasks.five_point import EXPLAINED, Rays, directions, five_point
 from locus.tasks.matching import Matches
+from locus.tasks.probability import Evidence, inflation, probability
+from locus.tasks.uncertainty import relative_covariance, rigid_covariance
 
 Solver = Literal["5-point", "3d-3d"]
 
@@ -44,6 +46,16 @@ class RelativePose:
     """Why there is no pose, or what to mind about it."""
     alternative: Float[ndarray, "4 4"] | None = None
     """Another pose that fits as well, where all matches lie on one plane."""
+    covariance: Float[ndarray, "6 6"] | None = None
+    """Of the pose, rotation first, in radians and metres along camera A's axes: `locus.tasks.uncertainty`. None without
+    a pose, or if the direction of its translation is not known."""
+    evidence: Evidence | None = None
+    """What speaks for the pose; None where `covariance` is."""
+
+    @property
+    def probability(self) -> float | None:
+        """How likely it is right: to 0.1 m and 5°, or without a length to 5° of rotation and of direction; or None."""
+        return None if self.evidence is None else probability(self.evidence)
 
     @property
     def direction_known(self) -> bool:
@@ -80,7 +92,7 @@ def relative_pose(
                 f"{camera.width}×{camera.height}; use Camera.resized"
             )
     if points_a is not None and points_b is not None:
-        return _from_points(points_a, points_b, METRES if threshold is None else threshold, seed)
+        return _from_points(matches, points_a, points_b, METRES if threshold is None else threshold, seed)
     pixels = EPIPOLAR * matches.patch_pixels if threshold is None else threshold
     return _from_pixels(matches, camera_a, camera_b, pixels, seed)
 
@@ -95,7 +107,7 @@ def points_at(
 
 
 def _from_points(
-    points_a: Float[ndarray, "n 3"], points_b: Float[ndarray, "n 3"], threshold: float, seed: int
+    matches: Matches, points_a: Float[ndarray, "n 3"], points_b: Float[ndarray, "n 3"], threshold: float, seed: int
 ) -> RelativePose:
     known = np.isfinite(np.hstack([points_a, points_b])).all(axis=1)
     inliers, count = np.zeros(len(points_a), bool), int(np.count_nonzero(known))
@@ -115,7 +127,10 @@ def _from_points(
     if spread[1] < LINE * threshold * np.sqrt(agreeing):
         return refuse(reason="the matches that agree lie on a line: the rotation about it is not known")
     inliers[known] = following
-    return RelativePose(b_from_a, inliers, "3d-3d", _confidence("3d-3d", agreeing), metric=True)
+    a, b = points_a[inliers], points_b[inliers]
+    covariance = rigid_covariance(a, b, np.hypot(a[:, 2], b[:, 2]), b_from_a)
+    trust = _trust("3d-3d", matches, inliers, covariance)
+    return RelativePose(b_from_a, inliers, "3d-3d", _confidence("3d-3d", agreeing), metric=True, **trust)
 
 
 def _from_pixels(matches: Matches, camera_a: Camera, camera_b: Camera, threshold: float, seed: int) -> RelativePose:
@@ -150,6 +165,9 @@ def _from_pixels(matches: Matches, camera_a: Camera, camera_b: Camera, threshold
         if matches.stuck_mask[inliers].mean() > EXPLAINED:
             reason += ", and nearly all sit at the same image position, as matches of features that know no more would"
         return answer(reason=reason)
+    pixels = matches.pixels_a[inliers], matches.pixels_b[inliers]
+    covariance = relative_covariance(*pixels, camera_a, camera_b, b_from_a)
+    answer = partial(answer, **_trust("5-point", matches, inliers, covariance))
     other = rays.other_plane_pose(inliers, b_from_a, tolerance)
     if other is not None:
         return answer(reason="the matches lie on a plane, and another pose fits as well", alternative=other)
@@ -174,6 +192,14 @@ def by_chance(count: int, agreeing: int, sample: int, chance: float, solutions: 
 
 def _log_choose(n: int, k: int) -> float:
     return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def _trust(
+    solver: Solver, matches: Matches, inliers: Bool[ndarray, " n"], covariance: Float[ndarray, "6 6"]
+) -> dict[str, Any]:
+    """The covariance and evidence of an answer, from the covariance by the Jacobian of its inliers."""
+    evidence = Evidence.of(solver, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance)
+    return {"covariance": inflation(solver) * covariance, "evidence": evidence}
 
 
 def _confidence(solver: Solver, agreeing: int) -> float:
