@@ -16,6 +16,9 @@ SHORTLIST = 0.1  # share of patches that a coarser scale leaves to the next fine
 FEWEST = 9  # but at least these: a patch and those around it
 EQUAL = 1e-5  # similarities that differ by no more than this are the same: the feature tells nothing
 TILE = 2048  # rows of similarities held at once
+# How far a right match may lie off its epipolar line:
+EPIPOLAR = 0.25  # of a patch,
+KEYPOINT = 1.5  # or pixels, of a keypoint in an image whose shorter side is 480 pixels
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,9 @@ class Matches:
     pixels_b: Float[ndarray, "n 2"]
     """(x, y) in image B."""
     scores: Float[ndarray, " n"]
-    """Cosines."""
+    """Cosines of patches; probabilities of keypoints."""
     patches_a: Int[ndarray, " n"]
-    """Row-major in the grid."""
+    """Row-major in the grid; of keypoints, each pixel is a patch."""
     patches_b: Int[ndarray, " n"]
     size_a: tuple[int, int]
     """(width, height) in pixels."""
@@ -58,12 +61,34 @@ class Matches:
     grid_a: tuple[int, int]
     """(rows, columns) of patches."""
     grid_b: tuple[int, int]
+    of_keypoints: bool = False
+    """Whether they are between keypoints and not patches."""
 
     def __len__(self) -> int:
         return len(self.scores)
 
     @property
+    def tolerance(self) -> float:
+        """Pixels of B that a right match may lie off its epipolar line."""
+        if self.of_keypoints:
+            return KEYPOINT * min(self.size_b) / 480
+        return EPIPOLAR * float(np.sqrt(np.prod(self.size_b) / np.prod(self.grid_b)))
+
+    @property
     def stuck_mask(self) -> Bool[ndarray, " n"]:
+        """Which matches sit at (nearly) the same position in both images, measured in B's grid."""
+        return stuck_mask(self.pixels_a / self.size_a, self.pixels_b / self.size_b, self.grid_b)
+
+    @property
+    def stuck(self) -> float:
+        """The share of stuck matches; NaN without matches.
+
+        Features that know their position in the image give such matches, and so does a camera that hardly moved.
+        """
+        return float(self.stuck_mask.mean()) if len(self) else float("nan")
+
+
+def stuck_mask(self) -> Bool[ndarray, " n"]:
         """Which matches sit at (nearly) the same position in both images, measured in B's grid."""
         return stuck_mask(self.pixels_a / self.size_a, self.pixels_b / self.size_b, self.grid_b)
 
@@ -88,6 +113,23 @@ def stuck_mask(at_a: Float[ndarray, "n 2"], at_b: Float[ndarray, "n 2"], grid: t
     """
     rows, columns = grid
     return np.linalg.norm((at_b - at_a) * [columns, rows], axis=1) <= STUCK
+
+
+def matched_pixels(
+    pixels_a: Float[ndarray, "n 2"],
+    pixels_b: Float[ndarray, "n 2"],
+    scores: Float[ndarray, " n"],
+    size_a: tuple[int, int],
+    size_b: tuple[int, int],
+) -> Matches:
+    """Matches between keypoints at these pixels of images of these (width, height)."""
+    order = np.argsort(-scores, kind="stable")
+    pixels_a, pixels_b = pixels_a[order].astype(np.float64), pixels_b[order].astype(np.float64)
+    cells = [
+        (pixels.astype(int).clip(0, np.array(size) - 1) * [1, size[0]]).sum(axis=1)
+        for pixels, size in ((pixels_a, size_a), (pixels_b, size_b))
+    ]
+    return Matches(pixels_a, pixels_b, scores[order], *cells, size_a, size_b, size_a[::-1], size_b[::-1], True)
 
 
 @torch.no_grad()

@@ -19,7 +19,6 @@ from locus.tasks.uncertainty import relative_covariance, rigid_covariance
 
 Solver = Literal["5-point", "3d-3d"]
 
-EPIPOLAR = 0.25  # patches that an inlier may lie off its epipolar line
 METRES = 0.15  # that an inlier may lie off in 3D
 LINE = 0.3  # times the threshold: points that spread less than this to either side are on a line
 FEWEST = 8  # matches that must agree to tell a general motion from a rotation or a plane's, without depth
@@ -82,7 +81,7 @@ def relative_pose(
         points_a: Each match's point in camera A's frame, in metres, NaN where there is none: see `points_at`.
         points_b: In camera B's.
         threshold: How far an inlier may be off: metres for 3D–3D, else pixels from its epipolar line. By default
-            0.15 m, and a quarter of a patch.
+            0.15 m, and `Matches.tolerance`.
         seed: Same seed, same answer.
     """
     for name, size, camera in (("A", matches.size_a, camera_a), ("B", matches.size_b, camera_b)):
@@ -93,8 +92,7 @@ def relative_pose(
             )
     if points_a is not None and points_b is not None:
         return _from_points(matches, points_a, points_b, METRES if threshold is None else threshold, seed)
-    pixels = EPIPOLAR * matches.patch_pixels if threshold is None else threshold
-    return _from_pixels(matches, camera_a, camera_b, pixels, seed)
+    return _from_pixels(matches, camera_a, camera_b, matches.tolerance if threshold is None else threshold, seed)
 
 
 def points_at(
@@ -198,8 +196,9 @@ def _trust(
     solver: Solver, matches: Matches, inliers: Bool[ndarray, " n"], covariance: Float[ndarray, "6 6"]
 ) -> dict[str, Any]:
     """The covariance and evidence of an answer, from the covariance by the Jacobian of its inliers."""
-    evidence = Evidence.of(solver, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance)
-    return {"covariance": inflation(solver) * covariance, "evidence": evidence}
+    kind = f"{solver} of keypoints" if matches.of_keypoints else solver
+    evidence = Evidence.of(kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance)
+    return {"covariance": inflation(kind) * covariance, "evidence": evidence}
 
 
 def _confidence(solver: Solver, agreeing: int) -> float:
