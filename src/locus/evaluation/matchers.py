@@ -11,13 +11,15 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from torch import Tensor
 
-from locus.evaluation.methods import Competitor, Method
+from locus.evaluation.methods import Competitor, Method, ModelMethod
 from locus.evaluation.scene_patches import ScenePatches
+from locus.features.dense import SceneFeatures
 from locus.keypoints import Detector, Keypoints, detector, glue
+from locus.keypoints.fusion import PlacedKeypoints
 from locus.scenes.patches import patch_centres
-from locus.tasks.matching import Matches, Rule, match
+from locus.tasks.matching import Matches, Rule, match, matched_pixels
+from locus.tasks.placed_points import match_points, placed_points, point_detector, point_matcher
 
-KEYPOINT_PIXELS = 1.5  # that a keypoint's match may lie off its epipolar line, in images of 640×480
 RATIO = 0.8
 INCONSISTENT = 10.0  # pixels: FGINN compares with the next one that lies further than this from the nearest
 
@@ -31,10 +33,6 @@ class Matcher(Competitor):
     @abstractmethod
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
         """Of two frames (rows of the scene's patches)."""
-
-    def tolerance(self, matches: Matches) -> float | None:
-        """Pixels that a right match may be off; None: a quarter of a patch."""
-        return KEYPOINT_PIXELS * min(matches.size_b) / 480
 
 
 class FeatureMatcher(Matcher):
@@ -51,14 +49,40 @@ class FeatureMatcher(Matcher):
     def fingerprint(self) -> str:
         return f"{self.method.fingerprint} {self.rule} {self.radius}"
 
+    def grid(self, width: int, height: int) -> tuple[int, int] | None:
+        return self.method.grid(width, height)
+
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
         if self._features is None or self._features[0] is not patches:
             self._features = patches, self.method.features(patches, self.radius)
         features = self._features[1]
         return match(features[a : a + 1], features[b : b + 1], patches.size(a), patches.size(b), self.rule)
 
-    def tolerance(self, matches: Matches) -> float | None:
-        return None
+
+class PointMatcher(Matcher):
+    """The matches of keypoints with a model's features at them; they are found once in every frame."""
+
+    def __init__(self, method: ModelMethod) -> None:
+        self.label = method.label
+        self.method = method
+        self._seen: SceneFeatures | None = None
+        self._placed: dict[int, PlacedKeypoints] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.method.fingerprint} {point_detector().fingerprint} {point_matcher().fingerprint}"
+
+    def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
+        if self._seen is None or self._seen.scene is not patches.scene:
+            self._seen, self._placed = self.method.seen(patches), {}
+        return match_points(*(self._of(row) for row in (a, b)))
+
+    def _of(self, row: int) -> PlacedKeypoints:
+        assert self._seen is not None
+        if row not in self._placed:
+            finest_first = np.argsort(self.method.model.radii).tolist()
+            self._placed[row] = placed_points(self._seen.frame(row).image, self._seen.features[finest_first, row])
+        return self._placed[row]
 
 
 class TrueMatcher(Matcher):
@@ -71,7 +95,7 @@ class TrueMatcher(Matcher):
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
         seen, pixels_b = patches.seen_from(a, b)
         pixels_a = patch_centres(patches.grid, *patches.size(a)).reshape(-1, 2)[seen]
-        return pixel_matches(patches, a, b, pixels_a, pixels_b, np.ones(len(pixels_a)))
+        return matched_pixels(pixels_a, pixels_b, np.ones(len(pixels_a)), patches.size(a), patches.size(b))
 
 
 class KeypointMatcher(Matcher):
@@ -99,7 +123,8 @@ class KeypointMatcher(Matcher):
     def match(self, patches: ScenePatches, a: int, b: int) -> Matches:
         first, second = (self.keypoints(patches, row) for row in (a, b))
         pairs, scores = self.pairing(first, second)
-        return pixel_matches(patches, a, b, first.pixels[pairs[:, 0]], second.pixels[pairs[:, 1]], scores)
+        pixels = first.pixels[pairs[:, 0]], second.pixels[pairs[:, 1]]
+        return matched_pixels(*pixels, scores, first.size, second.size)
 
 
 def mutual(first: Keypoints, second: Keypoints) -> tuple[Int[ndarray, "k 2"], Float[ndarray, " k"]]:
@@ -130,26 +155,6 @@ def ratio(
     shares = best / distances.masked_fill(same, torch.inf).amin(dim=1).clamp(min=1e-9)
     kept = (shares < RATIO).nonzero()[:, 0]
     return torch.stack([kept, nearest[kept]], dim=1).numpy(), (1 - shares[kept]).double().numpy()
-
-
-def pixel_matches(
-    patches: ScenePatches,
-    a: int,
-    b: int,
-    pixels_a: Float[ndarray, "n 2"],
-    pixels_b: Float[ndarray, "n 2"],
-    scores: Float[ndarray, " n"],
-) -> Matches:
-    """Matches between pixels, as if each pixel were a patch; the best score first."""
-    sizes = [patches.size(row) for row in (a, b)]
-    order = np.argsort(-scores, kind="stable")
-    pixels_a, pixels_b = pixels_a[order].astype(np.float64), pixels_b[order].astype(np.float64)
-    cells = [
-        (pixels.astype(int).clip(0, np.array(size) - 1) * [1, size[0]]).sum(axis=1)
-        for pixels, size in zip((pixels_a, pixels_b), sizes, strict=True)
-    ]
-    grids = [(height, width) for width, height in sizes]
-    return Matches(pixels_a, pixels_b, scores[order], *cells, sizes[0], sizes[1], grids[0], grids[1])
 
 
 def _by_rule(label: str, name: str, rule: Pairing, word: str) -> KeypointMatcher:

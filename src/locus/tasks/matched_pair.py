@@ -11,6 +11,7 @@ from locus.geometry import invert, pose_error
 from locus.model import LoCUS
 from locus.tasks.matching import Matches, Rule, match
 from locus.tasks.named_images import CalibratedImage
+from locus.tasks.placed_points import match_points, placed_points
 from locus.tasks.relative_pose import RelativePose, points_at, relative_pose
 from locus.tasks.uncertainty import deviations
 
@@ -25,11 +26,17 @@ class MatchedPair:
     pose: RelativePose
 
     @classmethod
-    def of(cls, model: LoCUS, a: CalibratedImage, b: CalibratedImage, rule: Rule) -> "MatchedPair":
-        """Match two images by a model's features; the pose is from points in space where both have depth."""
+    def of(cls, model: LoCUS, a: CalibratedImage, b: CalibratedImage, rule: Rule | None = None) -> "MatchedPair":
+        """Match two images; the pose is from points in space where both have depth.
+
+        Keypoints are matched, with the model's features at them; with a rule, the patches themselves by that rule.
+        """
         finest_first = np.argsort(model.radii).tolist()
         features_a, features_b = (model.features(each.image)[finest_first] for each in (a, b))
-        matches = match(features_a, features_b, a.size, b.size, rule)
+        if rule is None:
+            matches = match_points(placed_points(a.image, features_a), placed_points(b.image, features_b))
+        else:
+            matches = match(features_a, features_b, a.size, b.size, rule)
         points = [
             None if each.depth is None else points_at(each.depth, each.camera, pixels)
             for each, pixels in ((a, matches.pixels_a), (b, matches.pixels_b))

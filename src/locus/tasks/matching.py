@@ -88,24 +88,6 @@ class Matches:
         return float(self.stuck_mask.mean()) if len(self) else float("nan")
 
 
-def stuck_mask(self) -> Bool[ndarray, " n"]:
-        """Which matches sit at (nearly) the same position in both images, measured in B's grid."""
-        return stuck_mask(self.pixels_a / self.size_a, self.pixels_b / self.size_b, self.grid_b)
-
-    @property
-    def stuck(self) -> float:
-        """The share of stuck matches; NaN without matches.
-
-        Features that know their position in the image give such matches, and so does a camera that hardly moved.
-        """
-        return float(self.stuck_mask.mean()) if len(self) else float("nan")
-
-    @property
-    def patch_pixels(self) -> float:
-        """How large a patch of B is, in pixels: the geometric mean of its sides."""
-        return float(np.sqrt(np.prod(self.size_b) / np.prod(self.grid_b)))
-
-
 def stuck_mask(at_a: Float[ndarray, "n 2"], at_b: Float[ndarray, "n 2"], grid: tuple[int, int]) -> Bool[ndarray, " n"]:
     """Which matches lie within `STUCK` patches (Euclidean distance) of their own image position.
 
