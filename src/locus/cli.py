@@ -19,7 +19,7 @@ from locus.commands.match import match
 from locus.commands.regions import cosegment, find
 from locus.commands.scenes import convert, houses, inspect, render
 from locus.commands.segment import segment
-from locus.commands.train import preset_of, train_from
+from locus.commands.train import preset_of, train_from, train_glue
 from locus.commands.view import view
 from locus.commands.weights import weights
 from locus.errors import LocusError
@@ -36,7 +36,14 @@ def evaluate_tasks() -> Callable[..., int]:
 GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
     "Begin": {"demo": demo},
     "Data": {"inspect": inspect, "convert": convert, "houses": houses, "render": render},
-    "Models": {"train": train_from, "eval": evaluate_tasks, "weights": weights, "cache": cache, "export": export},
+    "Models": {
+        "train": train_from,
+        "train-glue": train_glue,
+        "eval": evaluate_tasks,
+        "weights": weights,
+        "cache": cache,
+        "export": export,
+    },
     "Maps": {"map": map_scenes, "localize": localize, "retrieve": retrieve, "view": view},
     "Images": {"extract": extract, "match": match, "cosegment": cosegment, "find": find, "segment": segment},
 }

@@ -17,7 +17,7 @@ def match(
     a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")],
     b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")],
     model: options.ModelName = DEFAULT,
-    rule: Literal["mutual", "paper"] = "mutual",
+    rule: Literal["points", "mutual", "paper"] = "points",
     rgb: options.Switch = False,
     layer: options.Layer = None,
     out: Path | None = None,
@@ -34,13 +34,15 @@ def match(
     Args:
         a: An image file, or a frame of a scene: SCENE:NAME or SCENE:NUMBER.
         b: The second image, the same way.
-        rule: mutual: each the other's nearest, placed finer than a patch; paper: by score and continuity, the top 100.
+        rule: points: keypoints, by a network that knows their places; mutual: patches that are each other's nearest,
+            placed finer than a patch; paper: patches by score and continuity, the top 100.
         rgb: Leave depth aside where there is some.
         out: A picture to write, .png or .jpg: the images beside one another, with lines between matches.
     """
     from locus.tasks.match_picture import match_picture
     from locus.tasks.matched_pair import MatchedPair
     from locus.tasks.matching import PAPER, Rule
+    from locus.tasks.placed_points import available
     from locus.tasks.region_pictures import write
 
     if out is not None:
@@ -49,8 +51,13 @@ def match(
     if camera.camera is not None:
         _check_camera(images)
     made_with = network(model, layer)
-    pair = MatchedPair.of(made_with, *images, PAPER if rule == "paper" else Rule())
-    say(f"{a} and {b}, {made_with.name}", *([camera.guess] if any(each.guessed for each in images) else []))
+    if rule == "points" and (why := available()):
+        say(f"Keypoints are not available, so patches are matched: {why}")
+        rule = "mutual"
+    rules = {"points": None, "mutual": Rule(), "paper": PAPER}
+    pair = MatchedPair.of(made_with, *images, rules[rule])
+    by = " and XFeat keypoints" if rule == "points" else ""
+    say(f"{a} and {b}, {made_with.name}{by}", *([camera.guess] if any(each.guessed for each in images) else []))
     say(*pair.sentences)
     found = pair.pose.b_from_a is not None
     if out is not None:

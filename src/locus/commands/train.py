@@ -9,8 +9,9 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from locus.commands.options import Reading, say
+from locus.commands.options import ModelName, Reading, network, say
 from locus.errors import LocusError
+from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
 
 
@@ -65,3 +66,35 @@ def preset_of(words: Sequence[str]) -> str:
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="default", const="")
     return parser.parse_known_args(words)[0].preset
+
+
+def train_glue(
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
+    out: Path,
+    model: ModelName = DEFAULT,
+    steps: int = 1800,
+    seed: int = 0,
+    reading: Reading = AS_STATED,
+) -> int:
+    """Train the matcher of keypoints that know places.
+
+    It begins with the published weights of LighterGlue, and learns from pairs of frames with depth. The one that comes
+    with LoCUS serves every model; train your own for cameras or places that are unlike houses (docs/keypoints.md).
+
+    Args:
+        scenes: Folders of scenes, globs, or .txt files that list folders.
+        out: The weights to write, .safetensors.
+        steps: Optimiser steps, of two pairs of frames each.
+        seed: Same seed, same machine, same result.
+    """
+    from locus.scenes.collection import find_scenes
+    from locus.training.glue_run import GlueSettings
+    from locus.training.glue_run import train_glue as train_matcher
+
+    if out.suffix != ".safetensors":
+        raise LocusError(f"{out}: the weights are written as .safetensors")
+    opened = [reading.load(folder) for folder in find_scenes(scenes)]
+    summary = train_matcher(opened, network(model, None), out, GlueSettings(steps, seed=seed), progress=True)
+    (before, after), (rose, to) = summary.loss, summary.found
+    say(f"loss {before:.2f} → {after:.2f}; true matches named first {rose:.0%} → {to:.0%}", f"Wrote {out}")
+    return 0

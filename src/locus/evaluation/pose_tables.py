@@ -1,4 +1,4 @@
-"""The tables and figures of relative pose: errors, the area under their curve, by overlap, and what answers are worth."""
+"""The tables and figures of relative pose: errors, the area under their curve, and what answers are worth."""
 
 from functools import partial
 from itertools import pairwise

@@ -6,6 +6,7 @@ from jaxtyping import Float, UInt8
 from numpy import ndarray
 from torch import Tensor
 
+from locus.errors import LocusError
 from locus.keypoints import Detector, detector
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.keypoints.place_glue import PlaceGlue
@@ -24,6 +25,15 @@ def point_detector() -> Detector:
 def point_matcher() -> PlaceGlue:
     """What matches them."""
     return PlaceGlue()
+
+
+def available() -> str:
+    """Why keypoints cannot be found or matched here, in one sentence; empty if they can."""
+    try:
+        point_detector(), point_matcher()
+    except LocusError as error:
+        return str(error)
+    return ""
 
 
 def placed_points(

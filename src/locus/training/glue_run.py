@@ -31,7 +31,7 @@ LONGEST = 1.0  # norm of a gradient
 class GlueSettings:
     """How to train a matcher."""
 
-    steps: int = 1000
+    steps: int = 1800
     """Optimiser steps."""
     pairs_per_step: int = 2
     """Pairs of frames a step learns from."""
