@@ -7,8 +7,11 @@ import pytest
 from PIL import Image
 
 from locus.cli import main
+from locus.errors import LocusError
+from locus.tasks import placed_points
 from locus.tasks.match_picture import AGREES, match_picture
 from locus.tasks.matching import Matches
+from locus.tasks.placed_points import available
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +25,8 @@ def images(tmp_path_factory):
     return paths
 
 
-def run(capsys, *words):
-    code = main(["match", *map(str, words), "--model", "classic"])
+def run(capsys, *words, rule="mutual"):
+    code = main(["match", *map(str, words), "--model", "classic", "--rule", rule])
     captured = capsys.readouterr()
     return code, " ".join(captured.out.split()), captured.err
 
@@ -112,3 +115,37 @@ def test_lines_end_where_the_matches_are():
     assert tuple(drawn[360, 648 + 400]) == AGREES
     assert tuple(drawn[20, 20]) == (0, 0, 0)
     assert match_picture(black, black[:100], matches).shape[0] == 480
+
+
+def test_keypoints_are_matched_where_they_can_be_had(capsys, real_data):
+    frames = [f"{real_data / 'hololens'}:{number}" for number in (10, 12)]
+    if why := available():
+        pytest.skip(why)
+    code, out, _ = run(capsys, *frames, "--rgb", rule="points")
+    assert code == 0
+    assert "and XFeat keypoints" in out
+    assert "pose by 5-point" in out
+    degrees = float(out.partition("off the true pose by ")[2].split("°")[0])
+    assert degrees < 5
+
+
+def test_without_keypoints_patches_are_matched_and_that_is_said(capsys, folder, monkeypatch):
+    monkeypatch.setattr(placed_points, "point_detector", unavailable)
+    code, out, _ = run(capsys, f"{folder}:0", f"{folder}:0", rule="points")
+    assert code == 0
+    assert "Keypoints are not available, so patches are matched: no weights here" in out
+
+
+def test_an_image_without_texture_has_no_matches(capsys, tmp_path):
+    if why := available():
+        pytest.skip(why)
+    for name, size in (("a.png", (64, 48)), ("b.png", (2, 2))):
+        Image.new("RGB", size, (90, 90, 90)).save(tmp_path / name)
+    code, out, _ = run(capsys, tmp_path / "a.png", tmp_path / "b.png", rule="points")
+    assert code == 1
+    assert "matches: 0" in out
+    assert "no pose: 0 matches" in out
+
+
+def unavailable():
+    raise LocusError("no weights here")

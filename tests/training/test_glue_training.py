@@ -12,7 +12,9 @@ from locus.keypoints import Keypoints
 from locus.keypoints.detection import Detector
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.keypoints.place_glue import PlaceGlue, PlaceGlueNetwork
-from locus.training import glue_run
+from locus.model import LoCUS
+from locus.scenes import load_scene
+from locus.training import glue_pairs, glue_run
 from locus.training.glue_pairs import NONE, UNKNOWN, GluePair, Shot, true_matches
 from locus.training.glue_run import GlueSettings, loss_of, train_glue
 from tests.scenes import room
@@ -105,6 +107,8 @@ class Corners(Detector):
 def quick(monkeypatch):
     """Training without downloads: keypoints on a grid, random weights."""
     monkeypatch.setattr(glue_run, "detector", lambda name, count: Corners())
+    monkeypatch.setattr(glue_pairs, "SAME", 24.0)  # the grid is coarse
+    monkeypatch.setattr(glue_pairs, "OTHER", 48.0)
     torch.manual_seed(0)
     start = PlaceGlueNetwork().state_dict()
 
@@ -117,9 +121,6 @@ def quick(monkeypatch):
 
 
 def test_a_short_run_learns_and_can_be_repeated(quick, rooms, tiny, tmp_path):
-    from locus.model import LoCUS
-    from locus.scenes import load_scene
-
     model = LoCUS(str(tiny), head="identity", resolution=56)
     scenes = [load_scene(folder) for folder in (rooms / "first", rooms / "second")]
     settings = GlueSettings(steps=12, keypoints=80, learning_rate=1e-3)
@@ -131,15 +132,9 @@ def test_a_short_run_learns_and_can_be_repeated(quick, rooms, tiny, tmp_path):
 
 
 def test_scenes_without_overlap_are_refused(quick, rooms, tiny, tmp_path):
-    from locus.model import LoCUS
-    from locus.scenes import load_scene
-
+    model = LoCUS(str(tiny), head="identity", resolution=56)
     with pytest.raises(LocusError, match="no two frames of any scene overlap"):
-        train_glue(
-            [load_scene(rooms / "first")[:1]],
-            LoCUS(str(tiny), head="identity", resolution=56),
-            tmp_path / "a.safetensors",
-        )
+        train_glue([load_scene(rooms / "first")[:1]], model, tmp_path / "a.safetensors")
 
 
 def test_weights_go_to_safetensors(capsys, tmp_path):
