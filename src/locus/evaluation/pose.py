@@ -27,8 +27,9 @@ from locus.evaluation.table import Cell, Column, Table
 from locus.files import atomic, content_hash
 from locus.geometry import transform
 from locus.scenes import SceneReading
+from locus.scenes.patches import points_at
 from locus.tasks.matching import PAPER, Rule
-from locus.tasks.relative_pose import points_at, relative_pose
+from locus.tasks.relative_pose import relative_pose
 
 RULES = {"mutual": Rule(), "paper": PAPER}
 RIGHT = 0.3  # metres that the two points of a right match lie apart, at most
