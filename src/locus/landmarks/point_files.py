@@ -13,15 +13,18 @@ from safetensors.numpy import save as serialize
 
 from locus.files import content_hash
 from locus.landmarks.map import MapError
-from locus.landmarks.points import MapPoints
+from locus.landmarks.points import MapPoints, joined, starts
 
 FILE = "points.safetensors"
-ARRAYS = {field.name: field.type for field in fields(MapPoints) if field.name != "detector"}
+ARRAYS: dict[str, Any] = {
+    field.name: field.type for field in fields(MapPoints) if field.name not in ("start", "detector")
+}
 
 
 def serialized(points: MapPoints) -> tuple[bytes, str]:
     """A file's content, and the name of just these points, by which a map knows its own."""
-    arrays = {name: np.ascontiguousarray(getattr(points, name)) for name in ARRAYS}
+    together = joined([points])
+    arrays = {name: getattr(together, name) for name in ARRAYS}
     key = content_hash(points.detector, *arrays.values())
     return serialize(arrays, {"points": key, "detector": points.detector}), key
 
@@ -35,7 +38,8 @@ def load_points(path: Path, key: str, sizes: dict[str, int]) -> MapPoints | None
         with safe_open(path, "numpy") as file:  # which also checks that the arrays fill the file
             stated = file.metadata() or {}
         if stated.get("points") == key:
-            return MapPoints(**_arrays(path, sizes), detector=stated["detector"])
+            arrays = _arrays(path, sizes)
+            return MapPoints(starts(arrays["count"]), **arrays, detector=stated["detector"])
     except FileNotFoundError:
         pass
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:

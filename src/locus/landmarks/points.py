@@ -4,13 +4,13 @@ Landmarks say where about an image was taken; points say it exactly. Descriptors
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Float32, Int, Int8, Int32, UInt16
+from jaxtyping import Float, Float32, Int, Int8, Int32, Int64, UInt16
 from numpy import ndarray
 
 from locus.errors import LocusError
@@ -39,10 +39,10 @@ class FramePoints(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MapPoints:
-    """The points of all frames, one frame after the other. A frame may have none."""
+    """The points of all frames: of each, `count` rows from `start` on. A frame may have none."""
 
+    start: Int64[ndarray, " f"]
     count: Int32[ndarray, " f"]
-    """Points of each frame."""
     size: Int32[ndarray, "f 2"]
     """Width and height of each frame."""
     pixel: UInt16[ndarray, "n 2"]
@@ -76,6 +76,7 @@ class MapPoints:
         best = np.flatnonzero(np.isfinite(points).all(axis=1))[: most(detector.dimension + scales * dimension)]
         placed = PlacedKeypoints.of(found[best], seen.features[:, row])
         return cls(
+            start=np.zeros(1, np.int64),
             count=np.array([len(best)], np.int32),
             size=size[None],
             pixel=(placed.keypoints.pixels / size * WHOLE).round().clip(0, WHOLE).astype(np.uint16),
@@ -87,8 +88,7 @@ class MapPoints:
 
     def frame(self, row: int) -> FramePoints:
         """Of one frame, read from the map's file only now."""
-        end = int(self.count[: row + 1].sum())
-        rows = slice(end - int(self.count[row]), end)
+        rows = slice(int(self.start[row]), int(self.start[row] + self.count[row]))
         size = (int(self.size[row, 0]), int(self.size[row, 1]))
         position = self.position[rows].astype(np.float64)
         if not np.isfinite(position).all():  # a file's values are not looked at before
@@ -102,12 +102,19 @@ class MapPoints:
         return FramePoints(PlacedKeypoints(keypoints, places.transpose(0, 1)), position)
 
     def take(self, frames: Int[ndarray, " k"]) -> "MapPoints":
-        """Those of some of the frames, in the order given."""
-        ends = self.count.cumsum()
-        rows = [np.arange(ends[frame] - self.count[frame], ends[frame]) for frame in frames]
-        chosen = np.concatenate(rows) if rows else np.zeros(0, np.int64)
-        kept = {name: getattr(self, name)[chosen] for name in BY_POINT}
-        return replace(self, count=self.count[frames], size=self.size[frames], **kept)
+        """Those of some of the frames, in the order given; nothing is copied."""
+        return replace(self, start=self.start[frames], count=self.count[frames], size=self.size[frames])
+
+    @property
+    def rows(self) -> Int64[ndarray, " m"]:
+        """Of all points that a frame has, one frame after the other."""
+        within = np.arange(self.count.sum()) - np.repeat(starts(self.count), self.count)
+        return np.repeat(self.start, self.count) + within
+
+
+def starts(count: Int[ndarray, " f"]) -> Int64[ndarray, " f"]:
+    """Where the points of each frame begin, if those of all frames lie one after the other."""
+    return count.cumsum(dtype=np.int64) - count
 
 
 def most(dimensions: int) -> int:
@@ -126,20 +133,19 @@ def joined(parts: Sequence[MapPoints]) -> MapPoints:
     first = parts[0]
     if any(part.detector != first.detector for part in parts):
         raise LocusError("the points were found by different detectors, or with other weights; build one map again")
-    names = [field.name for field in fields(MapPoints) if field.name != "detector"]
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return MapPoints(**arrays, detector=first.detector)
+    count, size = (np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "size"))
+    rows = [part.rows for part in parts]
+    values = {
+        name: np.concatenate([getattr(part, name)[of_part] for part, of_part in zip(parts, rows, strict=True)])
+        for name in BY_POINT
+    }
+    return MapPoints(starts(count), count, size, **values, detector=first.detector)
 
 
 def for_frames(parts: Sequence[tuple[int, MapPoints | None]]) -> MapPoints | None:
     """The points of maps put together, each given with its number of frames; frames of one without points get none."""
-    known = [points for _, points in parts if points is not None]
-    if not known:
+    known = next((points for _, points in parts if points is not None), None)
+    if known is None:
         return None
-    nothing = {name: getattr(known[0], name)[:0] for name in BY_POINT}
-
-    def empty(frames: int) -> MapPoints:
-        size = np.ones((frames, 2), np.int32)
-        return replace(known[0], count=np.zeros(frames, np.int32), size=size, **nothing)
-
-    return joined([empty(frames) if points is None else points for frames, points in parts])
+    nothing = replace(known, start=np.zeros(1, np.int64), count=np.zeros(1, np.int32), size=np.ones((1, 2), np.int32))
+    return joined([nothing.take(np.zeros(frames, int)) if points is None else points for frames, points in parts])

@@ -1,0 +1,51 @@
+"""What tasks find exact spots with: XFeat keypoints with LoCUS features at them, and the network that matches them."""
+
+import warnings
+from functools import cache
+
+from jaxtyping import Float, UInt8
+from numpy import ndarray
+from torch import Tensor
+
+from locus.errors import LocusError
+from locus.keypoints import Detector, detector
+from locus.keypoints.fusion import PlacedKeypoints
+from locus.keypoints.place_glue import PlaceGlue
+from locus.landmarks import LandmarkMap
+
+KEYPOINTS = 1024  # of an image at most
+
+
+@cache
+def point_detector() -> Detector:
+    """What finds keypoints, in images and for maps; an error says why there is none."""
+    return detector("xfeat", KEYPOINTS)
+
+
+@cache
+def point_matcher() -> PlaceGlue:
+    """What matches them."""
+    return PlaceGlue()
+
+
+def placed_points(
+    image: UInt8[ndarray, "height width 3"], features: Float[Tensor, "scales rows columns c"]
+) -> PlacedKeypoints:
+    """An image's keypoints, with its own LoCUS features at them."""
+    return PlacedKeypoints.of(point_detector().detect(image), features)
+
+
+def query_points(
+    world: LandmarkMap, image: UInt8[ndarray, "height width 3"], features: Float[Tensor, "scales rows columns c"]
+) -> PlacedKeypoints | None:
+    """Those of an image to localize. None if the map has no points, or none that can be used, which a warning says."""
+    if world.points is None:
+        return None
+    try:
+        point_matcher()
+        if point_detector().fingerprint != world.points.detector:
+            raise LocusError("they were found with other weights or another number of them; build the map again")
+    except LocusError as error:
+        warnings.warn(f"the points of the map are not used: {error}", stacklevel=2)
+        return None
+    return placed_points(image, features)
