@@ -1,5 +1,6 @@
 """The exact pose of an image in one environment of a map, from its keypoints and the points of the map's frames."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 from locus.geometry import Camera
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap
-from locus.landmarks.points import FramePoints, MapPoints
+from locus.landmarks.points import FramePoints
 from locus.scenes.patches import points_at
 from locus.tasks.absolute_pose import absolute_pose, refined_pose
 from locus.tasks.consensus import Motion, rigid_consensus
@@ -25,6 +26,9 @@ KEYPOINTS = 768  # of the image, that are matched: more take longer and find no 
 PIXELS = 4.0  # that a keypoint may be off in an image whose shorter side is 480 pixels
 METRES = 0.05  # that its point may be off, with depth
 HALF = 200  # keypoints that must agree for a confidence of 0.5
+
+MatchedFrame = tuple[int, Int[ndarray, " n"], Float[ndarray, "n 3"], Float[ndarray, " n"]]
+"""A frame of the map, keypoints of an image, the points that they are matched with, and how likely each match is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,20 @@ class PointMatches:
     def __len__(self) -> int:
         return len(self.keypoint)
 
+    @classmethod
+    def pooled(cls, pixels: Float[ndarray, "m 2"], parts: Sequence[MatchedFrame]) -> "PointMatches":
+        """Of an image with keypoints at these pixels, in several frames. None agrees with a pose yet."""
+        frames = [np.full(len(part[1]), part[0]) for part in parts]
+        keypoint = np.concatenate([np.zeros(0, int), *(part[1] for part in parts)])
+        return cls(
+            keypoint=keypoint,
+            pixel=pixels[keypoint],
+            position=np.concatenate([np.zeros((0, 3)), *(part[2] for part in parts)]),
+            frame=np.concatenate([np.zeros(0, int), *frames]),
+            probability=np.concatenate([np.zeros(0), *(part[3] for part in parts)]),
+            inliers=np.zeros(len(keypoint), bool),
+        )
+
 
 def found_by_points(
     world: LandmarkMap,
@@ -67,35 +85,24 @@ def match_points(
     world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], placed: PlacedKeypoints, camera: Camera
 ) -> PointMatches:
     """An image's keypoints in the frames of the map that show most of what it shows."""
-    assert world.points is not None
-    keypoint, position, frame, probability = [np.zeros(0, int)], [np.zeros((0, 3))], [np.zeros(0, int)], [np.zeros(0)]
     placed = placed[:KEYPOINTS]
-    for row, shown in _similar_frames(world.points, rank_frames(world, features, CANDIDATES).frame, placed):
+    parts = []
+    for row, shown in similar_frames(world, features, placed):
         pairs, likely = point_matcher().match(placed, shown.placed)
-        keypoint.append(pairs[:, 0])
-        position.append(shown.position[pairs[:, 1]])
-        frame.append(np.full(len(pairs), row))
-        probability.append(likely)
-    matched = np.concatenate(keypoint)
+        parts.append((row, pairs[:, 0], shown.position[pairs[:, 1]], likely))
     scale = np.array([camera.width, camera.height]) / placed.keypoints.size
-    return PointMatches(
-        keypoint=matched,
-        pixel=placed.keypoints.pixels[matched] * scale,
-        position=np.concatenate(position),
-        frame=np.concatenate(frame),
-        probability=np.concatenate(probability),
-        inliers=np.zeros(len(matched), bool),
-    )
+    return PointMatches.pooled(placed.keypoints.pixels * scale, parts)
 
 
-def _similar_frames(
-    points: MapPoints, frames: Int[ndarray, " k"], placed: PlacedKeypoints
+def similar_frames(
+    world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], placed: PlacedKeypoints
 ) -> list[tuple[int, FramePoints]]:
-    """The frames most similar to an image, with their points, by the mutual neighbours among their keypoints.
+    """The frames most similar to an image, with their points: of those that landmarks name, by mutual neighbours.
 
     Comparing descriptors takes a hundredth of the time that the matcher takes.
     """
-    shown = {frame: points.frame(frame) for frame in frames.tolist()}
+    assert world.points is not None
+    shown = {frame: world.points.frame(frame) for frame in rank_frames(world, features, CANDIDATES).frame.tolist()}
     of_image = _together(placed)
     similarity = {}
     for frame, there in shown.items():

@@ -28,6 +28,14 @@ def point_matcher() -> PlaceGlue:
     return PlaceGlue()
 
 
+def points_fingerprint() -> str:
+    """Of all that changes what is found and matched here; it also tells where there is nothing to do it with."""
+    try:
+        return f"{point_detector().fingerprint} {point_matcher().fingerprint}"
+    except LocusError:
+        return "no points"
+
+
 def placed_points(
     image: UInt8[ndarray, "height width 3"], features: Float[Tensor, "scales rows columns c"]
 ) -> PlacedKeypoints:
