@@ -69,9 +69,9 @@ class LandmarkMap:
     ) -> "LandmarkMap":
         """The map of a posed RGB-D scene, whose name becomes the environment's, or of its features if they are known.
 
-        Of each scale the best landmarks are kept, `most` at most; by default all that are a radius apart. With a
-        `detector`, as `locus.tasks.placed_points.detector()` gives, the map also has points. The backbone's tokens are
-        kept in `cache`, by default with all others.
+        Of each scale the best landmarks are kept, `most` at most; by default all that are a radius apart. The
+        backbone's tokens are kept in `cache`, by default with all others. With a `detector` the map also has points:
+        use `locus.tasks.placed_points.point_detector()`, which localization uses too.
         """
         seen = _features(model, scene, cache, progress)
         name = seen.scene.name
@@ -130,6 +130,7 @@ class LandmarkMap:
         )
         of_frames = None if detector is None else MapPoints.of_scene(seen, detector, progress)
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}
+        made_from["points"] = 0 if of_frames is None else int(of_frames.count.sum())
         added = replace(
             self,
             landmarks=replace(landmarks, views=views(sightings)),

@@ -70,7 +70,7 @@ class Location:
         if self.world_from_camera is None:
             return self.reason
         x, y, z = self.world_from_camera[:3, 3]
-        agree = f"{int(self.agreeing.sum())} of {len(self.agreeing)} matches of {self.how} agree"
+        agree = f"{int(self.agreeing.sum())} of {len(self.agreeing)} matches with {self.how} agree"
         return f"in {self.environment} at ({x:.2f}, {y:.2f}, {z:.2f}) m: {agree}, confidence {self.confidence:.2f}"
 
     def described(self, truth: Float[ndarray, "4 4"] | None = None) -> dict[str, Any]:

@@ -27,7 +27,7 @@ PIXELS = 4.0  # that a keypoint may be off in an image whose shorter side is 480
 METRES = 0.05  # that its point may be off, with depth
 HALF = 200  # keypoints that must agree for a confidence of 0.5
 
-MatchedFrame = tuple[int, Int[ndarray, " n"], Float[ndarray, "n 3"], Float[ndarray, " n"]]
+MatchedFrame = tuple[int, Int[ndarray, " _"], Float[ndarray, "_ 3"], Float[ndarray, " _"]]
 """A frame of the map, keypoints of an image, the points that they are matched with, and how likely each match is."""
 
 

@@ -22,6 +22,14 @@ def point_detector() -> Detector:
     return detector("xfeat", KEYPOINTS)
 
 
+def detector_or_reason() -> tuple[Detector | None, str]:
+    """What finds the points of a map; or none, and the end of a sentence about a map that is made without."""
+    try:
+        return point_detector(), ""
+    except LocusError as error:
+        return None, f"without points, which would make poses exact: {error}"
+
+
 @cache
 def point_matcher() -> PlaceGlue:
     """What matches them."""
