@@ -20,7 +20,8 @@ from locus.features.dense import scene_features
 from locus.landmarks.search import Index
 from locus.model import load
 from locus.scenes.patches import patch_points_camera
-from locus.tasks.localize import likely_environments, localize_features, match_landmarks
+from locus.tasks.landmark_matches import likely_environments, match_landmarks
+from locus.tasks.localize import localize_features
 
 REPEATS = 5
 QUERIES = 400  # patches of an image, about

@@ -11,7 +11,8 @@ from locus.errors import LocusError
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap, MapError, merge
 from locus.landmarks.arrays import take
-from locus.tasks.localize import likely_environments, localize, localize_features, match_landmarks
+from locus.tasks.landmark_matches import likely_environments, match_landmarks
+from locus.tasks.localize import localize, localize_features
 from locus.tasks.uncertainty import deviations
 from tests.landmarks import places
 from tests.scenes import room

@@ -12,10 +12,11 @@ from torch.nn.functional import normalize
 from locus.errors import LocusError
 from locus.evaluation.calibration import squared_error
 from locus.geometry import Camera, pose_error, transform
+from locus.scenes.patches import points_at
 from locus.tasks.five_point import Rays, directions
 from locus.tasks.matching import Matches, match
 from locus.tasks.probability import inflation
-from locus.tasks.relative_pose import by_chance, points_at, relative_pose
+from locus.tasks.relative_pose import by_chance, relative_pose
 from locus.tasks.uncertainty import offset
 from tests.scenes import room
 from tests.tasks.views import CAMERA, SIZE, direction_error, motion, perfect

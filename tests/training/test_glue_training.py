@@ -15,7 +15,7 @@ from locus.keypoints.place_glue import PlaceGlue, PlaceGlueNetwork
 from locus.model import LoCUS
 from locus.scenes import load_scene
 from locus.training import glue_pairs, glue_run
-from locus.training.glue_pairs import NONE, UNKNOWN, GluePair, Shot, true_matches
+from locus.training.glue_pairs import NONE, UNKNOWN, GluePair, PlacedFrame, true_matches
 from locus.training.glue_run import GlueSettings, loss_of, train_glue
 from tests.scenes import room
 
@@ -32,7 +32,7 @@ def placed(pixels):
 def shot_of(taken, pixels):
     """A shot of the room with keypoints at these pixels, whose points are met by rays, not read from the depth map."""
     depth = taken.depth[pixels[:, 1].astype(int), pixels[:, 0].astype(int)]
-    return Shot(
+    return PlacedFrame(
         placed(pixels), CAMERA.unproject(pixels, depth), taken.depth.astype(np.float32), CAMERA, taken.world_from_camera
     )
 

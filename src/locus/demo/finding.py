@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from locus.evaluation.localization import LEAST, Localization, ask, within
+from locus.evaluation.localization import LEAST, Localization, within
+from locus.evaluation.localizers import ask
 from locus.evaluation.metrics import median
 from locus.features.dense import SceneFeatures
 from locus.geometry import pose_error

@@ -17,6 +17,7 @@ from scipy.spatial import KDTree
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.calibration import Judged, judged_location, reliability_figure, trust_table
 from locus.evaluation.figures import line_figure
+from locus.evaluation.localizers import WITH_DEPTH, Hloc, LandmarkLocalizer, LandmarksAlone, localizer
 from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import median
 from locus.evaluation.outcome import Benchmark, Outcome
@@ -26,13 +27,15 @@ from locus.evaluation.true_map import TrueMap
 from locus.features.dense import SceneFeatures
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap, merge
+from locus.model.shipped import DEFAULT
 from locus.tasks.frame_ranking import rank_frames
-from locus.tasks.localize import LEAST_RGB, LEAST_RGBD, Location, localize_features
+from locus.tasks.localize import LEAST_RGB, LEAST_RGBD, Location
+from locus.tasks.placed_points import points_fingerprint
 
 LIMITS = ((0.05, 5.0), (0.25, 2.0), (0.5, 5.0), (0.5, 10.0), (1.0, 10.0), (5.0, 30.0))
 """Metres and degrees that an answer may be off."""
 RIGHT = (0.5, 10.0)  # an answer that is called right where there is one column for it
-LEAST = {"with depth": LEAST_RGBD, "by colour alone": LEAST_RGB}
+LEAST = {WITH_DEPTH: LEAST_RGBD, "by colour alone": LEAST_RGB}
 """How a query is asked about, and the least confidence of an answer."""
 CONFIDENCES = (0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2)
 SEEN = 0.05  # of a query's patches, that one of the map's frames must see
@@ -45,6 +48,8 @@ Query = dict[str, Any]
 class Localization(Benchmark):
     """Where were the frames taken that a map was not made from?
 
+    Models localize with landmarks and points. Beside the first of them, `landmarks` is the same without points, and
+    `hloc` matches the same frames of the map with ALIKED and LightGlue.
     The share localized to within 5 cm and 5°, up to 5 m and 30°, with depth and by colour alone. With several scenes
     also: frames of one in the maps of others, which should answer "not here", and in one map of all.
     """
@@ -93,22 +98,24 @@ class Localization(Benchmark):
         """Every query of every environment."""
         if not isinstance(method, ModelMethod):
             raise EvaluationError(f"{method.label} is no model, and maps are made with models")
+        way = localizer(method)
         maps, asked, left_out = [], [], 0
         for patches in scenes:
             mapped, rows, unseen = self.rows(patches)
             seen = method.seen(patches)
-            maps.append(LandmarkMap.build(method.model, seen.take(mapped)))
+            maps.append(way.build(seen.take(mapped)))
             asked.append(seen.take(rows))
             left_out += unseen
         everything = merge(maps) if len(maps) > 1 else None
         queries = []
         for number, seen in enumerate(asked):
             others = [maps[(number + step) % len(maps)] for step in range(1, min(self.elsewhere + 1, len(maps)))]
-            queries += [self._query(maps[number], others, everything, seen, row) for row in range(len(seen))]
+            queries += [self._query(way, maps[number], others, everything, seen, row) for row in range(len(seen))]
         return {"queries": queries, "left out": left_out, "environments": len(scenes)}
 
     def _query(
         self,
+        way: LandmarkLocalizer,
         own: LandmarkMap,
         others: Sequence[LandmarkMap],
         everything: LandmarkMap | None,
@@ -125,20 +132,25 @@ class Localization(Benchmark):
             "first hit": bool(within(np.array([pose_error(first, frame.world_from_camera)]), NEAR)[0]),
         }
         for kind, least in LEAST.items():
-            location = ask(own, seen, row, kind, self.seed)
+            location = way.ask(own, seen, row, kind, self.seed)
             query[kind] = _said(location, frame.world_from_camera)
             query[kind]["trust"] = judged_location(location, least, frame.world_from_camera)
-            elsewhere = [ask(other, seen, row, kind, self.seed) for other in others]
+            elsewhere = [way.ask(other, seen, row, kind, self.seed) for other in others]
             query[kind]["elsewhere"] = [each.confidence for each in elsewhere]
             query[kind]["trust elsewhere"] = [judged_location(each, least) for each in elsewhere]
             if everything is not None:
-                location = ask(everything, seen, row, kind, self.seed)
+                location = way.ask(everything, seen, row, kind, self.seed)
                 named = location.environment == seen.scene.name
                 query[kind]["together"] = _said(location, frame.world_from_camera) | {"named": named}
         return query
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
-        return {"truth": TrueMap}
+        own = {"truth": TrueMap, "landmarks": LandmarksAlone, "hloc": Hloc}
+        model = next((word for word in given if word not in own), DEFAULT)
+        return {word: make if make is TrueMap else partial(make, model) for word, make in own.items()}
+
+    def fingerprint(self) -> Any:
+        return [super().fingerprint(), points_fingerprint()]
 
     def tables(self, outcome: Outcome) -> list[Table]:
         """Recall, with depth and without; what limits it; with several environments, what their maps say; trust."""
@@ -168,13 +180,6 @@ class Localization(Benchmark):
         drawn = line_figure(panels, "metres", "share", (0, 2), (0, 1))
         trust = reliability_figure(outcome, {kind: partial(_answers, outcome, kind) for kind in LEAST})
         return [("Frames localized to within so many metres", drawn), trust]
-
-
-def ask(world: LandmarkMap, seen: SceneFeatures, row: int, kind: str, seed: int = 0) -> Location:
-    """Where a frame was taken, however unsure; an answer is what reaches the least confidence of its kind."""
-    frame = seen.frame(row)
-    depth = frame.depth if kind == "with depth" else None
-    return localize_features(world, seen.features[:, row], frame.camera, depth, min_confidence=0.0, seed=seed)
 
 
 def _said(location: Location, truth: Float[ndarray, "4 4"]) -> dict[str, Any]:

@@ -27,8 +27,9 @@ from locus.files import atomic, content_hash
 from locus.geometry import transform
 from locus.model import LoCUS
 from locus.scenes import SceneReading
+from locus.scenes.patches import points_at
 from locus.tasks.matching import PAPER, Rule
-from locus.tasks.relative_pose import points_at, relative_pose
+from locus.tasks.relative_pose import relative_pose
 
 PATCHES = "+patches"  # after a model's name
 

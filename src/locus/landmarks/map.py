@@ -19,12 +19,14 @@ from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.describe import VIEWS, views
 from locus.landmarks.growing import grown, looked_for
 from locus.landmarks.observations import ObservedPatches, patches
+from locus.landmarks.points import MapPoints, for_frames
 from locus.landmarks.search import Index
 from locus.model import LoCUS
 from locus.scenes import Scene
 
 if TYPE_CHECKING:
     from locus.geometry import Camera
+    from locus.keypoints import Detector
     from locus.tasks.localize import Location
 
 
@@ -48,6 +50,8 @@ class LandmarkMap:
     """Fingerprint of the model whose features these are."""
     provenance: dict[str, Any] = field(default_factory=dict)
     """What it was made from."""
+    points: MapPoints | None = None
+    """Keypoints of the frames, which make poses exact; None if it has none."""
 
     def __len__(self) -> int:
         return len(self.landmarks)
@@ -59,13 +63,15 @@ class LandmarkMap:
         scene: Scene | SceneFeatures,
         *,
         most: int | None = None,
+        detector: "Detector | None" = None,
         cache: Path | None = None,
         progress: bool = False,
     ) -> "LandmarkMap":
         """The map of a posed RGB-D scene, whose name becomes the environment's, or of its features if they are known.
 
         Of each scale the best landmarks are kept, `most` at most; by default all that are a radius apart. The
-        backbone's tokens are kept in `cache`, by default with all others.
+        backbone's tokens are kept in `cache`, by default with all others. With a `detector` the map also has points:
+        use `locus.tasks.placed_points.point_detector()`, which localization uses too.
         """
         seen = _features(model, scene, cache, progress)
         name = seen.scene.name
@@ -80,7 +86,7 @@ class LandmarkMap:
             model=model.fingerprint,
             provenance={"model": model.name, "scenes": []},
         )
-        built = empty.add(model, seen, most=most, progress=progress)
+        built = empty.add(model, seen, most=most, detector=detector, progress=progress)
         if not len(built):
             raise MapError(f"no spot of {name} is seen by {VIEWS} frames, so it has no landmarks")
         return built
@@ -92,6 +98,7 @@ class LandmarkMap:
         *,
         environment: str | None = None,
         most: int | None = None,
+        detector: "Detector | None" = None,
         cache: Path | None = None,
         progress: bool = False,
     ) -> "LandmarkMap":
@@ -99,7 +106,7 @@ class LandmarkMap:
 
         What the frames show of the map's landmarks is added to them; spots that have no landmark yet get their own,
         chosen among the new frames alone, `most` at most of each scale. `model` is the one the map was made with; by
-        default the map has one `environment` only.
+        default the map has one `environment` only. With a `detector`, the new frames get points.
         """
         self.check(model)
         number = self.environment_number(environment)
@@ -121,7 +128,9 @@ class LandmarkMap:
             world_from_camera=np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]),
             chance=chance,
         )
+        of_frames = None if detector is None else MapPoints.of_scene(seen, detector, progress)
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}
+        made_from["points"] = 0 if of_frames is None else int(of_frames.count.sum())
         added = replace(
             self,
             landmarks=replace(landmarks, views=views(sightings)),
@@ -130,6 +139,7 @@ class LandmarkMap:
             frame_names=(*self.frame_names, *names),
             classes=classes,
             provenance={**self.provenance, "scenes": [*self.provenance.get("scenes", []), made_from]},
+            points=for_frames([(len(self.frames), self.points), (len(frames), of_frames)]),
         )
         return with_chance_raised(added, self.environments[number], [self])
 
@@ -170,6 +180,7 @@ class LandmarkMap:
                 sightings=self.sightings[frames][:, rows],
                 frame_names=tuple(self.frame_names[frame] for frame in frames),
                 environments=(self.environments[number],),
+                points=None if self.points is None else self.points.take(frames),
             )
             self._alone[number] = only
         return self._alone[number]

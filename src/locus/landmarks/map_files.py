@@ -1,11 +1,11 @@
-"""A map's folder: `map.safetensors` (all of it), `map.json` (what is in it, to read), `landmarks.ply` (to look at).
+"""A map's folder: `map.safetensors` (all but its points), `map.json` (to read), `landmarks.ply` (to look at), points.
 
 The safetensors file carries its own copy of the JSON, so that it is whole by itself: a program that is killed while
 saving leaves the map before it, never half of each. What it had written of the new one goes when a map is saved again.
 """
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from locus.errors import LocusError
 from locus.files import atomic, clear_leftovers, write_json
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
+from locus.landmarks.point_files import FILE, load_points, serialized
 
 VERSION = 1
 ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"
@@ -34,6 +35,7 @@ def save(world: LandmarkMap, folder: Path) -> Path:
         for field in fields(kind)
     }
     arrays |= {f"sightings.{part}": getattr(world.sightings, part) for part in ("data", "indices", "indptr")}
+    points, key = (b"", None) if world.points is None else serialized(world.points)
     header = {
         "kind": KIND,
         "version": VERSION,
@@ -42,12 +44,18 @@ def save(world: LandmarkMap, folder: Path) -> Path:
         "radii": world.radii,
         "model": world.model,
         "landmarks": len(world),
+        "points": key,
         "frame names": world.frame_names,
         "provenance": world.provenance,
     }
-    clear_leftovers(folder / name for name in (ARRAYS, HEADER, POINTS))
+    clear_leftovers(folder / name for name in (ARRAYS, HEADER, POINTS, FILE))
     with atomic(folder / ARRAYS) as file:
         file.write_bytes(serialize(arrays, {"header": json.dumps(header)}))
+        if world.points is not None:  # in place at the last moment: a map does not use points of another one
+            with atomic(folder / FILE) as of_points:
+                of_points.write_bytes(points)
+    if world.points is None:
+        (folder / FILE).unlink(missing_ok=True)
     write_json(folder / HEADER, header)
     with atomic(folder / POINTS) as file:
         file.write_bytes(ply(world.landmarks))
@@ -67,9 +75,13 @@ def load(folder: Path) -> LandmarkMap:
     except (SafetensorError, OSError, ValueError) as error:
         raise MapError(f"{path} is not a whole map file ({error}); build the map again") from None
     try:
-        return _assembled(header, arrays)
+        world = _assembled(header, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, LocusError) as error:
         raise MapError(f"{path} does not hold what a map holds ({error}); build the map again") from None
+    if (key := header.get("points")) is None:
+        return world
+    sizes = {"f": len(world.frames), "scales": len(world.radii), "c": world.landmarks.mean.shape[1]}
+    return replace(world, points=load_points(path.with_name(FILE), key, sizes))
 
 
 def _check_header(header: Any, path: Path) -> None:

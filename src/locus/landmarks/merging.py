@@ -14,6 +14,7 @@ from locus.landmarks.arrays import Landmarks, joined
 from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.describe import pooled, views
 from locus.landmarks.map import LandmarkMap, MapError
+from locus.landmarks.points import for_frames
 from locus.landmarks.selection import spread
 
 
@@ -64,6 +65,7 @@ def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
             **first.provenance,
             "scenes": [scene for each in maps for scene in each.provenance.get("scenes", [])],
         },
+        points=for_frames([(len(each.frames), each.points) for each in maps]),
     )
     for name in environments:
         parts = [each for each in maps if name in each.environments]

@@ -1,4 +1,4 @@
-"""Where in the world each patch of an image lies."""
+"""Where in the world the patches and pixels of an image lie."""
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -54,6 +54,15 @@ def patch_centres(grid: tuple[int, int], width: int, height: int) -> Float[ndarr
     rows, columns = grid
     x, y = (np.arange(columns) + 0.5) / columns * width, (np.arange(rows) + 0.5) / rows * height
     return np.stack(np.meshgrid(x, y), axis=-1)
+
+
+def points_at(
+    depth: Float[ndarray, "height width"], camera: Camera, pixels: Float[ndarray, "n 2"]
+) -> Float[ndarray, "n 3"]:
+    """The points in the camera's frame that pixels show; NaN where the depth is not known."""
+    x, y = pixels.astype(int).clip(0, [camera.width - 1, camera.height - 1]).T
+    z = depth[y, x].astype(np.float64)
+    return camera.unproject(pixels, np.where(z > 0, z, np.nan))
 
 
 def _inverse_depths(

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, diags
 from torch import Tensor
 
 from locus.landmarks import LandmarkMap
-from locus.tasks.localize import LandmarkMatches, match_landmarks
+from locus.tasks.landmark_matches import LandmarkMatches, match_landmarks
 
 
 @dataclass(frozen=True, eq=False)

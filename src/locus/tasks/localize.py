@@ -1,23 +1,28 @@
-"""Where was this image taken? Its patches are matched to a map's landmarks, and the camera posed to fit them."""
+"""Where was this image taken? Its patches are matched to a map's landmarks, and the camera posed to fit them.
+
+If the map has points, its landmarks say where to look, and the image's keypoints are matched with the points there.
+"""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import poselib
-from jaxtyping import Bool, Float, Float32, Int, UInt8
+from jaxtyping import Bool, Float, Float32, UInt8
 from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
-from locus.geometry import Camera, invert, pose_error
+from locus.geometry import Camera, pose_error
+from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
-from locus.scenes.patches import patch_centres, patch_points_camera
+from locus.scenes.patches import patch_points_camera
 from locus.scenes.scene import check_aspect
-from locus.tasks.consensus import Motion, rigid_consensus
-from locus.tasks.five_point import poselib_camera
-from locus.tasks.matching import stuck_mask
+from locus.tasks.absolute_pose import absolute_pose
+from locus.tasks.consensus import rigid_consensus
+from locus.tasks.landmark_matches import LandmarkMatches, likely_environments, match_landmarks
+from locus.tasks.localize_points import PointMatches, confidence_of, found_by_points
+from locus.tasks.placed_points import query_points
 from locus.tasks.probability import Evidence, inflation, probability
 from locus.tasks.uncertainty import absolute_covariance, deviations, rigid_covariance
 
@@ -25,29 +30,7 @@ ENVIRONMENTS = 3  # that are tried, those that the most patches find landmarks o
 METRES = 1.5  # radii that a point may lie from its landmark: landmarks are a radius apart
 PATCHES = 1.25  # patches that a landmark may be seen from where it should be
 LANDMARKS = 6  # that must agree, or there is no pose
-ITERATIONS = 2000
 LEAST_RGBD, LEAST_RGB = 0.16, 0.10  # confidence, below which an image is not here (docs/maps.md)
-
-
-@dataclass(frozen=True, eq=False)
-class LandmarkMatches:
-    """Patches of an image, each with its most similar landmark."""
-
-    patch: Int[ndarray, " n"]
-    """Row-major in the grid."""
-    landmark: Int[ndarray, " n"]
-    similarity: Float[ndarray, " n"]
-    pixel: Float[ndarray, "n 2"]
-    stuck_mask: Bool[ndarray, " n"]
-    """Whether it sits (nearly) where its landmark was in the map's images: `locus.tasks.matching.stuck_mask`."""
-
-    def __len__(self) -> int:
-        return len(self.patch)
-
-    @property
-    def stuck(self) -> float:
-        """The share of stuck matches. A share far above that of random positions shows a bias of the features."""
-        return float(self.stuck_mask.mean()) if len(self) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +41,10 @@ class Location:
     """None if the image was not taken in any environment of the map."""
     world_from_camera: Float[ndarray, "4 4"] | None
     confidence: float
-    """From 0 to 1: how far the similarity of the matches that agree with the pose is above chance, times the root of
-    their share."""
+    """From 0 to 1: how far the similarity of the landmarks' matches that agree with their pose is above chance, times
+    the root of their share; or, if that is more, what the number of points that agree says."""
     inliers: Bool[ndarray, " n"]
+    """The matches of landmarks that agree with the pose that they give."""
     matches: LandmarkMatches
     """In the environment that fits best; `landmark` are rows of the map."""
     reason: str
@@ -75,6 +59,19 @@ class Location:
         """How likely the pose is right, to 0.1 m and 5°; None without one."""
         return None if self.evidence is None else probability(self.evidence)
 
+    points: PointMatches | None = None
+    """What the pose was found from instead of landmarks, if it was."""
+
+    @property
+    def how(self) -> Literal["landmarks", "points"]:
+        """What the pose was found from."""
+        return "landmarks" if self.points is None else "points"
+
+    @property
+    def agreeing(self) -> Bool[ndarray, " n"]:
+        """Which of the matches, of landmarks or points, agree with the pose."""
+        return self.inliers if self.points is None else self.points.inliers
+
     @property
     def here(self) -> bool:
         return self.environment is not None
@@ -88,17 +85,18 @@ class Location:
         where = f"in {self.environment} at ({x:.2f}, {y:.2f}, {z:.2f}) m"
         if self.covariance is not None:
             where += f" ± {deviations(self.covariance)[0]:.2f} m"
-        agree = f"{int(self.inliers.sum())} of {len(self.matches)} matches agree, confidence {self.confidence:.2f}"
+        agree = f"{int(self.agreeing.sum())} of {len(self.agreeing)} matches with {self.how} agree"
         right = "" if self.probability is None else f", within 0.1 m and 5° with probability {self.probability:.2f}"
-        return f"{where}: {agree}{right}"
+        return f"{where}: {agree}, confidence {self.confidence:.2f}{right}"
 
     def described(self, truth: Float[ndarray, "4 4"] | None = None) -> dict[str, Any]:
         """For machines; with the error of the pose, where the true `world_from_camera` is known."""
         answer: dict[str, Any] = {
             "environment": self.environment,
             "confidence": round(self.confidence, 4),
-            "matches": len(self.matches),
-            "inliers": int(self.inliers.sum()),
+            "how": self.how,
+            "matches": len(self.agreeing),
+            "inliers": int(self.agreeing.sum()),
             "stuck": round(self.matches.stuck, 4),
             "reason": self.reason,
         }
@@ -110,28 +108,6 @@ class Location:
                 metres, degrees = pose_error(self.world_from_camera, truth)
                 answer["error"] = {"metres": round(metres, 4), "degrees": round(degrees, 3)}
         return answer
-
-
-def match_landmarks(
-    world: LandmarkMap, features: Float[Tensor, "rows columns c"], size: tuple[int, int], scale: int = 0
-) -> LandmarkMatches:
-    """Every patch of an image of `size` (width, height) with its most similar landmark of one scale."""
-    rows, columns = features.shape[:2]
-    found = world.search(features.flatten(0, 1), 1, scale)
-    similarity, landmark = (each.ravel() for each in found)  # empty if the map has no landmark of the scale
-    patch = np.arange(len(landmark))
-    at = patch_centres((rows, columns), 1, 1).reshape(-1, 2)[patch]
-    stuck = stuck_mask(world.landmarks.seen_at[landmark], at, (rows, columns))
-    return LandmarkMatches(patch, landmark, similarity, at * size, stuck)
-
-
-def likely_environments(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"]) -> list[int]:
-    """The environments of a map, the likeliest first: by how many patches, of all scales, find a landmark in each."""
-    count = np.zeros(len(world.environments))
-    for scale, of_scale in enumerate(features):
-        landmark = world.search(of_scale.flatten(0, 1), 1, scale)[1]
-        count += np.bincount(world.landmarks.environment[landmark.ravel()], minlength=len(count))
-    return np.argsort(-count, kind="stable").tolist()
 
 
 def localize(
@@ -158,7 +134,8 @@ def localize(
     world.check(model)
     check_aspect((camera.width, camera.height), (image.shape[1], image.shape[0]), "the calibration", "the image")
     features = model.features(image).cpu()
-    return localize_features(world, features, camera, depth, min_confidence=min_confidence, seed=seed)
+    placed = query_points(world, image, features)
+    return localize_features(world, features, camera, depth, placed, min_confidence=min_confidence, seed=seed)
 
 
 def localize_features(
@@ -166,11 +143,12 @@ def localize_features(
     features: Float[Tensor, "scales rows columns c"],
     camera: Camera,
     depth: Float32[ndarray, "height width"] | None = None,
+    placed: PlacedKeypoints | None = None,
     *,
     min_confidence: float | None = None,
     seed: int = 0,
 ) -> Location:
-    """The same from an image's features."""
+    """The same from an image's features, and, for a map with points, its keypoints: `query_points`."""
     if len(features) != len(world.radii):
         raise LocusError(f"the features have {len(features)} scales, the map {len(world.radii)}")
     grid = (features.shape[1], features.shape[2])
@@ -184,7 +162,10 @@ def localize_features(
     least = min_confidence if min_confidence is not None else (LEAST_RGB if points is None else LEAST_RGBD)
     order = likely_environments(world, features)[:ENVIRONMENTS] if len(world.environments) > 1 else [0]
     tried = [_in_environment(world, each, features, camera, points, seed) for each in order]
-    best = max(tried, key=lambda location: (location.confidence, location.inliers.sum()))
+    first = max(range(len(tried)), key=lambda each: (tried[each].confidence, tried[each].inliers.sum()))
+    best = tried[first]
+    if placed is not None and world.points is not None:
+        best = _by_points(best, world, order[first], features, camera, depth, placed, seed)
     if best.reason or best.confidence >= least:
         return best
     reason = (
@@ -193,6 +174,39 @@ def localize_features(
     )
     nothing = {"environment": None, "world_from_camera": None, "covariance": None, "evidence": None}
     return replace(best, **nothing, reason=reason)
+
+
+def _by_points(
+    location: Location,
+    world: LandmarkMap,
+    environment: int,
+    features: Float[Tensor, "scales rows columns c"],
+    camera: Camera,
+    depth: Float32[ndarray, "height width"] | None,
+    placed: PlacedKeypoints,
+    seed: int,
+) -> Location:
+    """The answer of the environment's points, if enough of them agree; else that of its landmarks."""
+    found = found_by_points(world.environment(environment), features, camera, depth, placed, seed)
+    if found is None:
+        return location
+    pose, points = found
+    confidence = confidence_of(points)
+    if confidence < (LEAST_RGB if depth is None else LEAST_RGBD):
+        return location
+    inliers, size = points.inliers, (camera.width, camera.height)
+    covariance = absolute_covariance(points.pixel[inliers], points.position[inliers], camera, pose)
+    kind = "points 2d-3d" if depth is None else "points 3d-3d"
+    return replace(
+        location,
+        environment=world.environments[environment],
+        world_from_camera=pose,
+        confidence=max(location.confidence, confidence),
+        reason="",
+        covariance=inflation(kind) * covariance,
+        evidence=Evidence.of(kind, inliers, points.keypoint, points.pixel, size, covariance),
+        points=points,
+    )
 
 
 def _in_environment(
@@ -215,7 +229,7 @@ def _in_environment(
         found = rigid_consensus(points[matches.patch], positions, METRES * world.radii[finest], seed)
     else:
         patch = max(camera.width / features.shape[2], camera.height / features.shape[1])
-        found = _from_pixels(matches.pixel, positions, camera, PATCHES * patch, seed)
+        found = absolute_pose(matches.pixel, positions, camera, PATCHES * patch, seed)
     rows = np.flatnonzero(world.landmarks.environment == environment)
     matches = replace(matches, landmark=rows[matches.landmark])
     agreed = len(np.unique(matches.landmark[found[1]])) if found is not None else 0
@@ -238,17 +252,3 @@ def _in_environment(
     evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, covariance)
     name = world.environments[environment]
     return Location(name, pose, confidence, inliers, matches, "", inflation(kind) * covariance, evidence)
-
-
-def _from_pixels(
-    pixels: Float[ndarray, "n 2"], positions: Float[ndarray, "n 3"], camera: Camera, error: float, seed: int
-) -> Motion | None:
-    if len(pixels) < 4:
-        return None
-    options = {"max_reproj_error": error, "max_iterations": ITERATIONS, "seed": seed}
-    pose, report = poselib.estimate_absolute_pose(pixels, positions, poselib_camera(camera), options, {})
-    camera_from_world = np.vstack([pose.Rt, [0, 0, 0, 1]])
-    inliers = np.asarray(report["inliers"], bool)
-    if not np.isfinite(camera_from_world).all() or not inliers.any():
-        return None
-    return invert(camera_from_world), inliers

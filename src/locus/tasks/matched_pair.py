@@ -9,10 +9,11 @@ from numpy import ndarray
 
 from locus.geometry import invert, pose_error
 from locus.model import LoCUS
+from locus.scenes.patches import points_at
 from locus.tasks.matching import Matches, Rule, match
 from locus.tasks.named_images import CalibratedImage
 from locus.tasks.placed_points import match_points, placed_points
-from locus.tasks.relative_pose import RelativePose, points_at, relative_pose
+from locus.tasks.relative_pose import RelativePose, relative_pose
 from locus.tasks.uncertainty import deviations
 
 

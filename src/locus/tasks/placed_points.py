@@ -1,5 +1,6 @@
 """What tasks find exact spots with: XFeat keypoints with LoCUS features at them, and the network that matches them."""
 
+import warnings
 from functools import cache
 
 from jaxtyping import Float, UInt8
@@ -10,6 +11,7 @@ from locus.errors import LocusError
 from locus.keypoints import Detector, detector
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.keypoints.place_glue import PlaceGlue
+from locus.landmarks import LandmarkMap
 from locus.tasks.matching import Matches, matched_pixels
 
 KEYPOINTS = 2048  # of an image at most
@@ -19,6 +21,14 @@ KEYPOINTS = 2048  # of an image at most
 def point_detector() -> Detector:
     """What finds keypoints, in images and for maps; an error says why there is none."""
     return detector("xfeat", KEYPOINTS)
+
+
+def detector_or_reason() -> tuple[Detector | None, str]:
+    """What finds the points of a map; or none, and the end of a sentence about a map that is made without."""
+    try:
+        return point_detector(), ""
+    except LocusError as error:
+        return None, f"without points, which would make poses exact: {error}"
 
 
 @cache
@@ -36,6 +46,14 @@ def available() -> str:
     return ""
 
 
+def points_fingerprint() -> str:
+    """Of all that changes what is found and matched here; it also tells where there is nothing to do it with."""
+    try:
+        return f"{point_detector().fingerprint} {point_matcher().fingerprint}"
+    except LocusError:
+        return "no points"
+
+
 def placed_points(
     image: UInt8[ndarray, "height width 3"], features: Float[Tensor, "scales rows columns c"]
 ) -> PlacedKeypoints:
@@ -48,3 +66,19 @@ def match_points(a: PlacedKeypoints, b: PlacedKeypoints) -> Matches:
     rows, likely = point_matcher().match(a, b)
     pixels = a.keypoints.pixels[rows[:, 0]], b.keypoints.pixels[rows[:, 1]]
     return matched_pixels(*pixels, likely, a.keypoints.size, b.keypoints.size)
+
+
+def query_points(
+    world: LandmarkMap, image: UInt8[ndarray, "height width 3"], features: Float[Tensor, "scales rows columns c"]
+) -> PlacedKeypoints | None:
+    """Those of an image to localize. None if the map has no points, or none that can be used, which a warning says."""
+    if world.points is None:
+        return None
+    try:
+        point_matcher()
+        if point_detector().fingerprint != world.points.detector:
+            raise LocusError("they were found with other weights or another number of them; build the map again")
+    except LocusError as error:
+        warnings.warn(f"the points of the map are not used: {error}", stacklevel=2)
+        return None
+    return placed_points(image, features)

@@ -78,7 +78,7 @@ def relative_pose(
         matches: Of images A and B.
         camera_a: Intrinsics of image A, at the size that the matches' pixels are in.
         camera_b: Of image B.
-        points_a: Each match's point in camera A's frame, in metres, NaN where there is none: see `points_at`.
+        points_a: Each match's point in camera A's frame, in metres, NaN where there is none.
         points_b: In camera B's.
         threshold: How far an inlier may be off: metres for 3D–3D, else pixels from its epipolar line. By default
             0.15 m, and `Matches.tolerance`.
@@ -93,15 +93,6 @@ def relative_pose(
     if points_a is not None and points_b is not None:
         return _from_points(matches, points_a, points_b, METRES if threshold is None else threshold, seed)
     return _from_pixels(matches, camera_a, camera_b, matches.tolerance if threshold is None else threshold, seed)
-
-
-def points_at(
-    depth: Float[ndarray, "height width"], camera: Camera, pixels: Float[ndarray, "n 2"]
-) -> Float[ndarray, "n 3"]:
-    """The points in the camera's frame that pixels show; NaN where the depth is not known."""
-    x, y = pixels.astype(int).clip(0, [camera.width - 1, camera.height - 1]).T
-    z = depth[y, x].astype(np.float64)
-    return camera.unproject(pixels, np.where(z > 0, z, np.nan))
 
 
 def _from_points(

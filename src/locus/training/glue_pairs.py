@@ -27,7 +27,7 @@ FEWEST_KEYPOINTS, FEWEST_MATCHES = 64, 10  # of a pair to learn from
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class PlacedFrame:
     """A frame as the matcher meets it: keypoints with features and points, and the depth that says what is seen."""
 
     placed: PlacedKeypoints
@@ -38,16 +38,16 @@ class Shot:
     world_from_camera: Float[ndarray, "4 4"]
 
     @classmethod
-    def of(cls, frame: Frame, placed: PlacedKeypoints) -> "Shot":
+    def of(cls, frame: Frame, placed: PlacedKeypoints) -> "PlacedFrame":
         x, y = placed.keypoints.pixels.astype(int).clip(0, np.array(placed.keypoints.size) - 1).T
         depth = frame.depth[y, x]
         points = frame.camera.unproject(placed.keypoints.pixels, np.where(depth > 0, depth, np.nan))
         return cls(placed, points, frame.depth, frame.camera, frame.world_from_camera)
 
-    def part(self, random: np.random.Generator, most: int) -> "tuple[Shot, PlacedKeypoints]":
+    def part(self, random: np.random.Generator, most: int) -> "tuple[PlacedFrame, PlacedKeypoints]":
         """At most so many of the keypoints, half of the time of a part of the image; and as that part alone shows them.
 
-        The shot keeps the whole image's pixels, in which it is known what is seen where.
+        The frame keeps the whole image's pixels, in which it is known what is seen where.
         """
         keypoints, whole = self.placed.keypoints, np.array(self.placed.keypoints.size)
         size = np.ceil(whole * (random.uniform(CROP, 1) if random.random() < 0.5 else 1)).astype(int)
@@ -60,8 +60,8 @@ class Shot:
         )
         return kept, replace(kept.placed, keypoints=moved)
 
-    def seen_in(self, other: "Shot") -> tuple[Float[ndarray, "n 2"], Bool[ndarray, " n"]]:
-        """Where another shot's image has the keypoints' points, and which of them can be seen there."""
+    def seen_in(self, other: "PlacedFrame") -> tuple[Float[ndarray, "n 2"], Bool[ndarray, " n"]]:
+        """Where another frame's image has the keypoints' points, and which of them can be seen there."""
         points = transform(invert(other.world_from_camera) @ self.world_from_camera, self.points)
         pixels, depth = other.camera.project(points)
         inside = np.isfinite(pixels).all(axis=1) & (depth > 0)
@@ -71,7 +71,7 @@ class Shot:
         return pixels, inside & near
 
 
-def true_matches(a: Shot, b: Shot) -> tuple[Int[ndarray, " n"], Int[ndarray, " m"]]:
+def true_matches(a: PlacedFrame, b: PlacedFrame) -> tuple[Int[ndarray, " n"], Int[ndarray, " m"]]:
     """Of each keypoint of A its partner in B, and the other way round; `NONE` or `UNKNOWN` where there is none."""
     away = []
     for here, there in ((a, b), (b, a)):
@@ -83,8 +83,8 @@ def true_matches(a: Shot, b: Shot) -> tuple[Int[ndarray, " n"], Int[ndarray, " m
     rows = np.arange(len(partner))
     matched = (back[partner] == rows) & (both[rows, partner] <= SAME)
     of_a, of_b = (
-        np.where(np.isfinite(shot.points).all(axis=1) & (distance.min(axis=1) > OTHER), NONE, UNKNOWN)
-        for shot, distance in ((a, away[0]), (b, away[1]))
+        np.where(np.isfinite(frame.points).all(axis=1) & (distance.min(axis=1) > OTHER), NONE, UNKNOWN)
+        for frame, distance in ((a, away[0]), (b, away[1]))
     )
     of_a[matched], of_b[partner[matched]] = partner[matched], rows[matched]
     return of_a, of_b
@@ -101,34 +101,34 @@ class GluePair:
 
 
 @dataclass(frozen=True, eq=False)
-class Shots:
+class PlacedFrames:
     """All frames of a scene, and which overlap."""
 
-    shots: Sequence[Shot]
+    frames: Sequence[PlacedFrame]
     pairs: Int[ndarray, "pairs 2"]
     overlap: Float[ndarray, " pairs"]
 
     @classmethod
-    def of(cls, scene: Scene, model: LoCUS, detector: Detector, progress: bool = False) -> "Shots":
+    def of(cls, scene: Scene, model: LoCUS, detector: Detector, progress: bool = False) -> "PlacedFrames":
         seen = scene_features(model, scene, progress=progress)
         finest_first = np.argsort(model.radii).tolist()
-        shots, geometries = [], []
+        placed_frames, geometries = [], []
         for row in track(range(len(seen)), scene.name, len(seen), progress):
             frame = seen.frame(row)
             placed = PlacedKeypoints.of(detector.detect(frame.image), seen.features[finest_first, row])
-            shots.append(Shot.of(frame, placed))
+            placed_frames.append(PlacedFrame.of(frame, placed))
             geometries.append(FrameGeometry.of(frame))
         shares = overlap_of(geometries)
         shares = np.minimum(shares, shares.T)
         pairs = np.argwhere(np.triu((shares >= OVERLAP[0]) & (shares <= OVERLAP[1]), 1))
-        return cls(shots, pairs, shares[pairs[:, 0], pairs[:, 1]])
+        return cls(placed_frames, pairs, shares[pairs[:, 0], pairs[:, 1]])
 
     def draw(self, random: np.random.Generator, most: int) -> GluePair | None:
         """Two frames, all overlaps alike, with at most so many keypoints each; None if there is too little to learn."""
         wanted = np.abs(self.overlap - random.uniform(*OVERLAP))
         near = np.argsort(wanted)[: max(8, len(wanted) // 20)]
         first, second = random.permutation(self.pairs[random.choice(near)])
-        (a, given_a), (b, given_b) = (self.shots[index].part(random, most) for index in (first, second))
+        (a, given_a), (b, given_b) = (self.frames[index].part(random, most) for index in (first, second))
         if min(len(given_a), len(given_b)) < FEWEST_KEYPOINTS:
             return None
         of_a, of_b = true_matches(a, b)
@@ -136,7 +136,7 @@ class Shots:
         return GluePair(given_a, given_b, of_a, of_b) if enough else None
 
 
-def draw_pair(scenes: Sequence[Shots], random: np.random.Generator, most: int, tries: int = 100) -> GluePair:
+def draw_pair(scenes: Sequence[PlacedFrames], random: np.random.Generator, most: int, tries: int = 100) -> GluePair:
     """A pair of any scene."""
     for _ in range(tries):
         if (pair := scenes[int(random.integers(len(scenes)))].draw(random, most)) is not None:

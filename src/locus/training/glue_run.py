@@ -18,7 +18,7 @@ from locus.keypoints.place_glue import PlaceGlueNetwork
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Scene
-from locus.training.glue_pairs import NONE, GluePair, Shots, draw_pair
+from locus.training.glue_pairs import NONE, GluePair, PlacedFrames, draw_pair
 
 KEYPOINTS = 2048  # found in a frame
 PLACES_FASTER = 100.0  # times the rate: for the few numbers that multiply LoCUS similarities
@@ -70,7 +70,7 @@ def train_glue(
     torch.manual_seed(settings.seed)
     random = np.random.default_rng(settings.seed)
     finder = detector("xfeat", KEYPOINTS)
-    seen = [Shots.of(scene, model, finder) for scene in track(scenes, "scenes", len(scenes), progress)]
+    seen = [PlacedFrames.of(scene, model, finder) for scene in track(scenes, "scenes", len(scenes), progress)]
     seen = [each for each in seen if len(each.pairs)]
     if not seen:
         raise LocusError("no two frames of any scene overlap enough to learn matching from")

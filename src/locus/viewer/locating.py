@@ -13,6 +13,7 @@ from locus.geometry import Camera, pose_error
 from locus.pages.pictures import resized
 from locus.scenes.reading import read_image
 from locus.tasks.localize import Location, localize, localize_features
+from locus.tasks.placed_points import query_points
 from locus.viewer.picking import Screen
 from locus.viewer.viewed import ViewedScene
 
@@ -27,20 +28,27 @@ class LocatedImage:
     location: Location
 
     def lines(self, viewed: ViewedScene, scale: float) -> Float[ndarray, "n 2 3"]:
-        """From each inlier patch of the image, hung before its camera, to its landmark."""
+        """From each patch or keypoint of the image, hung before its camera, to the landmark or point that agrees."""
         assert viewed.world is not None
         assert self.location.world_from_camera is not None
-        matches, inliers = self.location.matches, self.location.inliers
+        inliers = self.location.agreeing
+        if (points := self.location.points) is not None:
+            pixels, positions = points.pixel[inliers], points.position[inliers]
+        else:
+            matches = self.location.matches
+            pixels, positions = matches.pixel[inliers], viewed.world.landmarks.position[matches.landmark[inliers]]
         screen = Screen.of(self.camera, self.location.world_from_camera, scale)
-        starts = screen.points(matches.pixel[inliers] / [self.camera.width, self.camera.height])
-        return np.stack([starts, viewed.world.landmarks.position[matches.landmark[inliers]]], axis=1)
+        starts = screen.points(pixels / [self.camera.width, self.camera.height])
+        return np.stack([starts, positions], axis=1)
 
 
 def locate_frame(viewed: ViewedScene, row: int) -> LocatedImage:
     """A frame of the scene, from its image and depth, and how far the answer is from its recorded pose."""
     assert viewed.world is not None
     frame = viewed.seen.frame(row)
-    location = localize_features(viewed.world, viewed.seen.features[:, row], frame.camera, frame.depth)
+    features = viewed.seen.features[:, row]
+    placed = query_points(viewed.world, frame.image, features)
+    location = localize_features(viewed.world, features, frame.camera, frame.depth, placed)
     sentence = _sentence(f"Frame {frame.name}", location)
     if location.world_from_camera is not None:
         metres, degrees = pose_error(location.world_from_camera, frame.world_from_camera)

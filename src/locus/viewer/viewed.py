@@ -16,6 +16,7 @@ from locus.landmarks.arrays import Landmarks, take
 from locus.model import LoCUS
 from locus.scenes import Scene
 from locus.tasks.cosegmentation import feature_at
+from locus.tasks.placed_points import detector_or_reason
 from locus.viewer.cloud import Cloud, gather
 from locus.viewer.picking import Hit
 
@@ -57,8 +58,10 @@ class ViewedScene:
         else:
             rows = [row for row in range(len(seen)) if row % LEFT_OUT != LEFT_OUT // 2]
             about = f"a map built for this page from {len(rows)} of {len(seen)} frames; the others can be localized"
+            detector, lacking = detector_or_reason()
+            about += f", {lacking}" if lacking else ""
             try:
-                world = LandmarkMap.build(model, seen.take(rows), progress=progress)
+                world = LandmarkMap.build(model, seen.take(rows), detector=detector, progress=progress)
             except MapError as error:
                 about = f"no map, so no landmarks and nothing to localize in: {error}"
         return cls(model, seen, pictures, cloud, world, about)
