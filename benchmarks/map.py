@@ -1,6 +1,6 @@
 """What maps cost: searching them, building them, and localizing in them, by stage.
 
-    python benchmarks/map.py RUN SCENE [--cache DIR]
+    python benchmarks/map.py RUN SCENE [--cache DIR] [--only localize]
 
 The scene should have a few hundred frames, such as `locus houses big --frames-per-scene 192` writes. Building starts
 from cached tokens. The slope is that of time against frames in a double logarithmic plot: 1 is linear.
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -19,12 +20,14 @@ from locus import LandmarkMap, load_scene
 from locus.features.dense import scene_features
 from locus.landmarks.search import Index
 from locus.model import load
-from locus.scenes.patches import patch_points_camera
-from locus.tasks.landmark_matches import likely_environments, match_landmarks
-from locus.tasks.localize import localize_features
+from locus.scenes.patches import points_at
+from locus.tasks.localize import localize, localize_features
+from locus.tasks.localize_points import KEYPOINTS, match_points, pose_of_points, similar_frames
+from locus.tasks.placed_points import placed_points, point_detector, point_matcher
 
 REPEATS = 5
 QUERIES = 400  # patches of an image, about
+FRAMES = (25, 50, 100, 190)  # of maps that are localized in
 
 
 def main() -> None:
@@ -32,13 +35,18 @@ def main() -> None:
     parser.add_argument("run")
     parser.add_argument("scene")
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--only", nargs="+", choices=("search", "build", "localize"))
     arguments = parser.parse_args()
     print(f"{torch.get_num_threads()} threads\n")
-    searching()
     model, scene = load(arguments.run), load_scene(arguments.scene)
     scene_features(model, scene, arguments.cache, progress=True)  # the cache, if it is not there
-    building(model, scene, arguments.cache)
-    localizing(model, scene, arguments.cache)
+    stages = {
+        "search": searching,
+        "build": lambda: building(model, scene, arguments.cache),
+        "localize": lambda: localizing(model, scene, arguments.cache),
+    }
+    for name in arguments.only or stages:
+        stages[name]()
 
 
 def searching() -> None:
@@ -88,22 +96,45 @@ def building(model, scene, cache: Path | None) -> None:
 
 
 def localizing(model, scene, cache: Path | None) -> None:
-    print("\nlocalization, stage | median")
     seen = scene_features(model, scene, cache)
-    world = LandmarkMap.build(model, seen.take(range(0, min(len(seen), 48), 2)))
-    frame, features = seen.frame(1), seen.features[:, 1]
-    image, depth, camera = frame.image, frame.depth, frame.camera
-    size = (camera.width, camera.height)
+    others = [row for row in range(len(seen)) if row != 1]
+    counts = [count for count in FRAMES if count <= len(others)]
+    print(f"\nlocalization in a map of so many frames, stage | {' | '.join(map(str, counts))}")
+    rows: dict[str, list[str]] = {}
+    for count in counts:
+        world = LandmarkMap.build(model, seen.take(others[:count]), detector=point_detector())
+        for stage, seconds in _stages(world, model, seen.frame(1), seen.features[:, 1]).items():
+            rows.setdefault(stage, []).append(f"{1e3 * seconds:.1f} ms")
+    for stage, times in rows.items():
+        print(f"{stage} | {' | '.join(times)}", flush=True)
+    with TemporaryDirectory() as folder:
+        size = (world.save(folder) / "points.safetensors").stat().st_size
+    print(f"points.safetensors: {size / len(world.frames) / 1e3:.1f} kB a frame")
+
+
+def _stages(world: LandmarkMap, model, frame, features) -> dict[str, float]:
+    """Seconds that each stage takes, for one image."""
+    camera, depth, image = frame.camera, frame.depth, frame.image
+    placed = placed_points(image, features)
+    frames = similar_frames(world, features, placed)
+    matches = match_points(world, features, placed, camera)
+    points = points_at(depth, camera, matches.pixel)
+
+    def solved(known: np.ndarray | None) -> Callable[[], object]:
+        return lambda: pose_of_points(matches.pixel, matches.position, camera, known)
+
     stages: dict[str, Callable[[], object]] = {
         "features of the image (backbone and head)": lambda: model.features(image),
-        "which place": lambda: likely_environments(world, features),
-        "matches": lambda: match_landmarks(world, features[0], size),
-        "points of the patches (RGB-D only)": lambda: patch_points_camera(depth, camera, seen.grid),
-        "all but the features, RGB-D": lambda: localize_features(world, features, camera, depth),
-        "all but the features, RGB": lambda: localize_features(world, features, camera),
+        "keypoints": lambda: placed_points(image, features),
+        "landmarks: environment and first pose": lambda: localize_features(world, features, camera),
+        "the most similar frames": lambda: similar_frames(world, features, placed),
+        "matching": lambda: [point_matcher().match(placed[:KEYPOINTS], each.placed) for _, each in frames],
+        "pose": solved(None),
+        "pose, with depth": solved(points),
+        "all": lambda: localize(world, model, image, camera),
+        "all, with depth": lambda: localize(world, model, image, camera, depth),
     }
-    for stage, work in stages.items():
-        print(f"{stage} | {1e3 * _median(work):.1f} ms", flush=True)
+    return {stage: _median(work) for stage, work in stages.items()}
 
 
 def _median(work: Callable[[], object]) -> float:

@@ -11,7 +11,8 @@ from locus.cli import main
 from locus.demo import finding
 from locus.evaluation import localization, runner
 from locus.evaluation.localization import LEAST, Localization, covered
-from locus.evaluation.methods import Chance, Truth
+from locus.evaluation.localizers import Hloc, LandmarksAlone, PointLocalizer, ask, localizer
+from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.runner import run
 from locus.evaluation.scene_patches import EvaluationError, first_size, read_patches
@@ -159,7 +160,34 @@ def test_an_answer_is_what_localize_says_by_itself(rooms, tokens):
         frame = seen.frame(row)
         for kind, depth in ((DEPTH, frame.depth), (COLOUR, None)):
             plain = localize_features(world, seen.features[:, row], frame.camera, depth)
-            assert plain.here == (localization.ask(world, seen, row, kind).confidence >= LEAST[kind])
+            assert plain.here == (ask(world, seen, row, kind).confidence >= LEAST[kind])
+
+
+def test_landmarks_and_hloc_stand_beside_the_first_model_that_is_named(rooms, tmp_path):
+    words = ["hloc", "classic", "landmarks"]
+    hloc, classic, alone = methods_of(
+        words, MethodOptions(resolution=None, cache=tmp_path), Localization().words(words)
+    )
+    if isinstance(hloc, Unavailable):
+        pytest.skip(hloc.reason)
+    assert isinstance(hloc, Hloc)
+    assert isinstance(alone, LandmarksAlone)
+    assert hloc.model.fingerprint == classic.model.fingerprint == alone.model.fingerprint
+    assert len({each.fingerprint for each in (hloc, classic, alone)}) == 3
+    assert type(localizer(classic)) is PointLocalizer
+    found = run(
+        Localization(queries=2, split="interleaved"),
+        [hloc, classic, alone],
+        {"unseen": [rooms / "first", rooms / "second"]},
+        folder=tmp_path,
+    )
+    assert not found.failures
+    queries = {part.method: part.measured["queries"] for part in found.parts}
+    assert len(queries) == 3
+    frames = [[(query["scene"], query["frame"]) for query in of_method] for of_method in queries.values()]
+    assert frames[0] == frames[1] == frames[2]
+    for of_method in queries.values():
+        assert all(0 <= query[kind]["confidence"] <= 1 for query in of_method for kind in LEAST)
 
 
 def test_covered_is_the_share_of_patches_near_a_landmark(rooms, tokens):

@@ -7,6 +7,8 @@ import pytest
 import trimesh
 
 from locus.cli import main
+from locus.errors import WeightsError
+from locus.tasks import placed_points
 from tests.scenes import layouts, room
 
 
@@ -47,6 +49,21 @@ def test_frames_of_the_map_are_found(here, capsys):
     assert (np.median(errors, axis=0) < [0.1, 4]).all()  # metres, degrees
     assert errors[:, 0].max() < 0.3
     assert len(np.loadtxt(out, ndmin=2)) == len(errors)
+
+
+def test_without_keypoints_the_map_says_why_and_has_landmarks(here, tmp_path, capsys, monkeypatch):
+    def lacking():
+        raise WeightsError("keypoint networks need kornia")
+
+    monkeypatch.setattr(placed_points, "point_detector", lacking)
+    assert run("map", here / "room", "--model", "classic", "--out", tmp_path / "map", cache=here) == 0
+    said = capsys.readouterr().out
+    assert (
+        "These frames were mapped without points, which would make poses exact: keypoint networks need kornia" in said
+    )
+    assert not (tmp_path / "map/points.safetensors").exists()
+    stated = json.loads((tmp_path / "map/map.json").read_text())
+    assert (stated["points"], stated["provenance"]["scenes"][0]["points"]) == (None, 0)
 
 
 def test_an_image_file_needs_no_scene(here, capsys):

@@ -110,7 +110,7 @@ class HlocLocalizer(PointLocalizer):
     def build(self, seen: SceneFeatures) -> LandmarkMap:
         for row in range(len(seen)):
             frame, (found, points) = seen.frame(row), self._keypoints(seen, row)
-            known = np.isfinite(points).all(axis=1)
+            known = np.flatnonzero(np.isfinite(points).all(axis=1))
             world = transform(frame.world_from_camera, points[known])
             self._mapped[seen.scene.name, frame.name] = found[known], world
         return super().build(seen)
