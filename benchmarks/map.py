@@ -18,6 +18,7 @@ import torch
 
 from locus import LandmarkMap, load_scene
 from locus.features.dense import scene_features
+from locus.keypoints.fusion import point_scales
 from locus.landmarks.search import Index
 from locus.model import load
 from locus.scenes.patches import points_at
@@ -115,7 +116,8 @@ def localizing(model, scene, cache: Path | None) -> None:
 def _stages(world: LandmarkMap, model, frame, features) -> dict[str, float]:
     """Seconds that each stage takes, for one image."""
     camera, depth, image = frame.camera, frame.depth, frame.image
-    placed = placed_points(image, features)
+    of_points = features[point_scales(world.radii)]
+    placed = placed_points(image, of_points)
     frames = similar_frames(world, features, placed)
     matches = match_points(world, features, placed, camera)
     points = points_at(depth, camera, matches.pixel)
@@ -125,7 +127,7 @@ def _stages(world: LandmarkMap, model, frame, features) -> dict[str, float]:
 
     stages: dict[str, Callable[[], object]] = {
         "features of the image (backbone and head)": lambda: model.features(image),
-        "keypoints": lambda: placed_points(image, features),
+        "keypoints": lambda: placed_points(image, of_points),
         "landmarks: environment and first pose": lambda: localize_features(world, features, camera),
         "the most similar frames": lambda: similar_frames(world, features, placed),
         "matching": lambda: [point_matcher().match(placed[:KEYPOINTS], each.placed) for _, each in frames],

@@ -11,7 +11,7 @@ from locus.cli import main
 from locus.demo import finding
 from locus.evaluation import localization, runner
 from locus.evaluation.localization import LEAST, Localization, covered
-from locus.evaluation.localizers import Hloc, LandmarksAlone, PointLocalizer, ask, localizer
+from locus.evaluation.localizers import Hloc, LandmarkLocalizer, LandmarksAlone, PointLocalizer, ask, localizer
 from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.runner import run
@@ -201,7 +201,8 @@ def test_covered_is_the_share_of_patches_near_a_landmark(rooms, tokens):
     assert covered(world, points) == pytest.approx(2 / 3)
 
 
-def test_the_demo_counts_as_the_benchmark_does(rooms, tokens, tmp_path):
+def test_the_demo_counts_as_the_benchmark_does_by_landmarks(rooms, tokens, tmp_path, monkeypatch):
+    monkeypatch.setattr(localization, "localizer", LandmarkLocalizer)
     method = method_of("classic", MethodOptions(resolution=None, cache=tokens))
     paths = [rooms / "first", rooms / "second"]
     outcome = run(finding.PROTOCOL, [method], {"unseen": paths}, folder=tmp_path)

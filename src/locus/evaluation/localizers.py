@@ -11,7 +11,7 @@ from locus.evaluation.true_map import TrueMap
 from locus.features.dense import SceneFeatures
 from locus.geometry import transform
 from locus.keypoints import Detector, Glue, Keypoints, detector, glue
-from locus.keypoints.fusion import PlacedKeypoints
+from locus.keypoints.fusion import PlacedKeypoints, point_scales
 from locus.landmarks import LandmarkMap
 from locus.model import load
 from locus.scenes.patches import points_at
@@ -94,7 +94,7 @@ class PointLocalizer(LandmarkLocalizer):
         """Our keypoints of a frame."""
         key = seen.scene.name, seen.indices[row]
         if key not in self._placed:
-            self._placed[key] = placed_points(seen.frame(row).image, seen.features[:, row])
+            self._placed[key] = placed_points(seen.frame(row).image, seen.features[point_scales(self.model.radii), row])
         return self._placed[key]
 
 

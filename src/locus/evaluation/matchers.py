@@ -15,7 +15,7 @@ from locus.evaluation.methods import Competitor, Method, ModelMethod
 from locus.evaluation.scene_patches import ScenePatches
 from locus.features.dense import SceneFeatures
 from locus.keypoints import Detector, Keypoints, detector, glue
-from locus.keypoints.fusion import PlacedKeypoints
+from locus.keypoints.fusion import PlacedKeypoints, point_scales
 from locus.scenes.patches import patch_centres
 from locus.tasks.matching import Matches, Rule, match, matched_pixels
 from locus.tasks.placed_points import match_points, placed_points, point_detector, point_matcher
@@ -80,8 +80,8 @@ class PointMatcher(Matcher):
     def _of(self, row: int) -> PlacedKeypoints:
         assert self._seen is not None
         if row not in self._placed:
-            finest_first = np.argsort(self.method.model.radii).tolist()
-            self._placed[row] = placed_points(self._seen.frame(row).image, self._seen.features[finest_first, row])
+            features = self._seen.features[point_scales(self.method.model.radii), row]
+            self._placed[row] = placed_points(self._seen.frame(row).image, features)
         return self._placed[row]
 
 

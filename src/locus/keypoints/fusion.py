@@ -39,6 +39,11 @@ def sample(
     return F.normalize(blended[:, :, 0].transpose(1, 2), dim=-1)
 
 
+def point_scales(radii: Sequence[float]) -> list[int]:
+    """The scales of a model that tell keypoints apart: the two finest, the finest first; a room's does not."""
+    return np.argsort(radii, kind="stable")[:2].tolist()
+
+
 def fuse(keypoints: Keypoints, features: Float[Tensor, "scales rows columns c"], weights: Sequence[float]) -> Keypoints:
     """The keypoints with fused descriptors. Weights: the first of their own descriptors, then one for every scale."""
     if len(weights) != 1 + len(features) or min(weights) < 0 or not sum(weights) > 0:
@@ -54,11 +59,11 @@ def fuse(keypoints: Keypoints, features: Float[Tensor, "scales rows columns c"],
 
 @dataclass(frozen=True, eq=False)
 class PlacedKeypoints:
-    """Keypoints, and the LoCUS features of every scale at their spots."""
+    """Keypoints, and the LoCUS features at their spots."""
 
     keypoints: Keypoints
     places: Float[Tensor, "scales n c"]
-    """Unit length, float32, on the CPU; the finest scale first."""
+    """Unit length, float32, on the CPU: of `point_scales`."""
 
     @classmethod
     def of(cls, keypoints: Keypoints, features: Float[Tensor, "scales rows columns c"]) -> "PlacedKeypoints":

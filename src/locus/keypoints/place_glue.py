@@ -64,7 +64,7 @@ class PlaceGlueNetwork(nn.Module):
 
 
 def similarities(a: PlacedKeypoints, b: PlacedKeypoints) -> Float[Tensor, "kinds n m"]:
-    """Cosines of LoCUS features: of the first (finest) scale, and the mean of all."""
+    """Cosines of LoCUS features: of the finest scale, which is the first, and the mean of all."""
     cosines = a.places @ b.places.transpose(1, 2)
     return torch.stack([cosines[0], cosines.mean(dim=0)])
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from locus.errors import LocusError
 from locus.features.dense import SceneFeatures, scene_features
+from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, joined, take
 from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.describe import VIEWS, views
@@ -128,7 +129,7 @@ class LandmarkMap:
             world_from_camera=np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]),
             chance=chance,
         )
-        of_frames = None if detector is None else MapPoints.of_scene(seen, detector, progress)
+        of_frames = None if detector is None else MapPoints.of_scene(seen, detector, point_scales(self.radii), progress)
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}
         made_from["points"] = 0 if of_frames is None else int(of_frames.count.sum())
         added = replace(

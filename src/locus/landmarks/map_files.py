@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 
 from locus.errors import LocusError
 from locus.files import atomic, clear_leftovers, write_json
+from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
 from locus.landmarks.point_files import FILE, load_points, serialized
@@ -80,7 +81,7 @@ def load(folder: Path) -> LandmarkMap:
         raise MapError(f"{path} does not hold what a map holds ({error}); build the map again") from None
     if (key := header.get("points")) is None:
         return world
-    sizes = {"f": len(world.frames), "scales": len(world.radii), "c": world.landmarks.mean.shape[1]}
+    sizes = {"f": len(world.frames), "scales": len(point_scales(world.radii)), "c": world.landmarks.mean.shape[1]}
     return replace(world, points=load_points(path.with_name(FILE), key, sizes))
 
 

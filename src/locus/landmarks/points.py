@@ -60,21 +60,23 @@ class MapPoints:
         return len(self.count)
 
     @classmethod
-    def of_scene(cls, seen: SceneFeatures, detector: "Detector", progress: bool = False) -> "MapPoints":
-        """The best keypoints that have depth, of every frame, as many as fit `FRAME`."""
+    def of_scene(
+        cls, seen: SceneFeatures, detector: "Detector", scales: Sequence[int], progress: bool = False
+    ) -> "MapPoints":
+        """The best keypoints that have depth, of every frame, as many as fit `FRAME`, with features of some scales."""
         rows = track(range(len(seen)), "keypoints", len(seen), progress)
-        return joined([cls._of_frame(seen, row, detector) for row in rows])
+        return joined([cls._of_frame(seen, row, detector, scales) for row in rows])
 
     @classmethod
-    def _of_frame(cls, seen: SceneFeatures, row: int, detector: "Detector") -> "MapPoints":
+    def _of_frame(cls, seen: SceneFeatures, row: int, detector: "Detector", scales: Sequence[int]) -> "MapPoints":
         frame = seen.frame(row)
         found = detector.detect(frame.image)
         size = np.array(found.size, np.int32)
         camera = frame.camera
         points = points_at(frame.depth, camera, found.pixels * [camera.width, camera.height] / size)
-        scales, dimension = seen.features.shape[0], seen.features.shape[-1]
-        best = np.flatnonzero(np.isfinite(points).all(axis=1))[: most(detector.dimension + scales * dimension)]
-        placed = PlacedKeypoints.of(found[best], seen.features[:, row])
+        numbers = detector.dimension + len(scales) * seen.features.shape[-1]
+        best = np.flatnonzero(np.isfinite(points).all(axis=1))[: most(numbers)]
+        placed = PlacedKeypoints.of(found[best], seen.features[list(scales), row])
         return cls(
             start=np.zeros(1, np.int64),
             count=np.array([len(best)], np.int32),

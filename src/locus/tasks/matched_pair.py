@@ -8,6 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.geometry import invert, pose_error
+from locus.keypoints.fusion import point_scales
 from locus.model import LoCUS
 from locus.scenes.patches import points_at
 from locus.tasks.matching import Matches, Rule, match
@@ -32,8 +33,8 @@ class MatchedPair:
 
         Keypoints are matched, with the model's features at them; with a rule, the patches themselves by that rule.
         """
-        finest_first = np.argsort(model.radii).tolist()
-        features_a, features_b = (model.features(each.image)[finest_first] for each in (a, b))
+        scales = point_scales(model.radii) if rule is None else np.argsort(model.radii).tolist()
+        features_a, features_b = (model.features(each.image)[scales] for each in (a, b))
         if rule is None:
             matches = match_points(placed_points(a.image, features_a), placed_points(b.image, features_b))
         else:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from locus.errors import LocusError
 from locus.keypoints import Detector, detector
-from locus.keypoints.fusion import PlacedKeypoints
+from locus.keypoints.fusion import PlacedKeypoints, point_scales
 from locus.keypoints.place_glue import PlaceGlue
 from locus.landmarks import LandmarkMap
 from locus.tasks.matching import Matches, matched_pixels
@@ -57,7 +57,7 @@ def points_fingerprint() -> str:
 def placed_points(
     image: UInt8[ndarray, "height width 3"], features: Float[Tensor, "scales rows columns c"]
 ) -> PlacedKeypoints:
-    """An image's keypoints, with its own LoCUS features at them."""
+    """An image's keypoints, with its own LoCUS features, of `point_scales`, at them."""
     return PlacedKeypoints.of(point_detector().detect(image), features)
 
 
@@ -81,4 +81,4 @@ def query_points(
     except LocusError as error:
         warnings.warn(f"the points of the map are not used: {error}", stacklevel=2)
         return None
-    return placed_points(image, features)
+    return placed_points(image, features[point_scales(world.radii)])

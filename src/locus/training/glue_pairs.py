@@ -11,7 +11,7 @@ from locus.errors import LocusError
 from locus.features.dense import scene_features
 from locus.geometry import Camera, invert, transform
 from locus.keypoints import Detector
-from locus.keypoints.fusion import PlacedKeypoints
+from locus.keypoints.fusion import PlacedKeypoints, point_scales
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Frame, Scene
@@ -111,11 +111,11 @@ class PlacedFrames:
     @classmethod
     def of(cls, scene: Scene, model: LoCUS, detector: Detector, progress: bool = False) -> "PlacedFrames":
         seen = scene_features(model, scene, progress=progress)
-        finest_first = np.argsort(model.radii).tolist()
+        scales = point_scales(model.radii)
         placed_frames, geometries = [], []
         for row in track(range(len(seen)), scene.name, len(seen), progress):
             frame = seen.frame(row)
-            placed = PlacedKeypoints.of(detector.detect(frame.image), seen.features[finest_first, row])
+            placed = PlacedKeypoints.of(detector.detect(frame.image), seen.features[scales, row])
             placed_frames.append(PlacedFrame.of(frame, placed))
             geometries.append(FrameGeometry.of(frame))
         shares = overlap_of(geometries)
