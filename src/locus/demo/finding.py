@@ -1,7 +1,7 @@
 """A house mapped from every other frame; the frames between, and another house's, looked for in it.
 
-What is mapped, what is looked for and what counts as an answer is that of `locus eval localization`; by landmarks alone,
-because it is the features that are compared here.
+What is mapped, what is looked for and what counts as an answer is that of `locus eval localization`, by landmarks
+alone: the features are compared here.
 """
 
 from collections.abc import Mapping, Sequence
