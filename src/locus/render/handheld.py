@@ -112,4 +112,5 @@ def _aimed(
 
 def _blocked(eyes: Eyes, eye: Float[np.ndarray, " 3"], way: Float[np.ndarray, " 3"], reach: float) -> bool:
     """Whether something lies in the way within reach."""
-    return bool(eyes.tracer.blocked(eye[None].astype(np.float32), way[None].astype(np.float32), np.float32([reach]))[0])
+    origin, direction = eye[None].astype(np.float32), way[None].astype(np.float32)
+    return bool(eyes.tracer.blocked(origin, direction, np.array([reach], np.float32))[0])

@@ -49,7 +49,7 @@ def snapshot(radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator) -
     # What is much brighter than white stays white when it is blurred, but does not wash out all around it.
     image = photograph(cv2.filter2D(np.minimum(radiance, 8.0), -1, kernel), rng, wrong=2.5)
     _, stored = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(50, 96))])
-    return np.ascontiguousarray(cv2.imdecode(stored, cv2.IMREAD_COLOR)[..., ::-1])
+    return np.ascontiguousarray(cv2.imdecode(stored, cv2.IMREAD_COLOR)[..., ::-1])  # ty: ignore[not-subscriptable]
 
 
 def _local(exposed: Float32[np.ndarray, "h w 3"], relative: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:
