@@ -26,11 +26,21 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session")
 def focus_weights():
+    return _weights("dinov2-small-focus")
+
+
+@pytest.fixture(scope="session")
+def small_weights():
+    """Those that `locus-small` stands on."""
+    return _weights("dinov2-small")
+
+
+def _weights(name):
     """Real weights, in the user's own store, so that they are downloaded once."""
     from locus.backbones.sources import locate
     from locus.errors import WeightsError
 
     try:
-        return locate("dinov2-small-focus")
+        return locate(name)
     except WeightsError as error:
         pytest.skip(str(error))

@@ -39,11 +39,11 @@ def run(page: Path, names: dict[str, Any], replaced: tuple[str, str] = ("", ""))
     return names
 
 
-@pytest.mark.usefixtures("focus_weights")
+@pytest.mark.usefixtures("small_weights")
 def test_the_readmes_example_runs_and_finds_the_camera(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = run(ROOT / "README.md", {})
-    assert told["features"].shape == (2, 18, 22, 64)
+    assert told["features"].shape == (3, 18, 22, 64)
     metres, degrees = pose_error(told["found"].world_from_camera, told["query"].world_from_camera)
     assert metres < 0.5
     assert degrees < 10

@@ -175,6 +175,42 @@ def test_a_walk_is_smooth_and_passes_doors(reuse):
     assert len(visited) >= 2
 
 
+@pytest.fixture(scope="module")
+def handheld():
+    return generate(SEED, HouseSettings(frames=FRAMES, size=SIZE, path="handheld"))
+
+
+def test_hand_held_cameras_differ_in_lens_height_and_tilt_and_see_the_same_things(handheld):
+    thing = np.array([False, *(label.kind == "thing" for label in CLASSES)])
+    degrees = [2 * np.degrees(np.arctan(frame.camera.width / 2 / frame.camera.fx)) for frame in handheld]
+    poses = np.array([frame.world_from_camera for frame in handheld])
+    rotations = poses[:, :3, :3]
+    assert np.allclose(rotations @ rotations.transpose(0, 2, 1), np.eye(3), atol=1e-9)
+    assert np.allclose(np.linalg.det(rotations), 1)
+    assert min(degrees) > 45
+    assert max(degrees) < 100
+    assert np.ptp(degrees) > 15
+    assert (poses[:, 2, 3] >= 0.5).all()
+    assert (poses[:, 2, 3] <= 2.0).all()
+    assert np.ptp(poses[:, 2, 3]) > 0.5
+    roll = np.degrees(np.arcsin(rotations[:, 2, 0]))
+    assert np.abs(roll).max() > 4
+    good = [len(np.unique(frame.instance[thing[frame.semantic]])) >= 3 for frame in handheld]
+    assert np.mean(good) >= 0.75
+    shared = overlap(handheld)
+    np.fill_diagonal(shared, 0)
+    assert np.median(shared.max(axis=1)) >= 0.2
+
+
+def test_hand_held_frames_keep_a_camera_each_on_disk(reuse, handheld, tmp_path):
+    settings = HouseSettings(frames=FRAMES, size=SIZE, path="handheld")
+    folder = write_houses(tmp_path, range(SEED, SEED + 1), settings)[0]
+    for made, read in zip(handheld, load_scene(folder), strict=True):
+        assert read.camera.fx == pytest.approx(made.camera.fx)
+        assert np.array_equal(read.image, made.image)
+        assert np.allclose(read.world_from_camera, made.world_from_camera)
+
+
 def test_depth_noise_makes_holes_and_errors_that_grow_with_distance(reuse, frames):
     noisy = generate(SEED, HouseSettings(frames=FRAMES, size=SIZE, depth_noise=True))
     lost, near, far = [], [], []

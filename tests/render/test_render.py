@@ -14,7 +14,7 @@ from locus.render.camera_view import render_view
 from locus.render.lights import Lamp, Lights, Outside, Window
 from locus.render.lit_mesh import LitMesh
 from locus.render.materials import Material, TextureStore
-from locus.render.sensor import photograph
+from locus.render.sensor import photograph, snapshot
 from locus.render.surfaces import Surface, Thing, join
 from locus.scenes import load_scene
 
@@ -108,6 +108,35 @@ def test_photographs_of_brighter_and_darker_rooms_are_alike():
     assert max(means) / min(means) < 1.8
 
 
+def test_snapshots_are_blurred_and_further_from_the_right_exposure_than_photographs():
+    radiance = np.random.default_rng(0).uniform(0.1, 0.5, (48, 64, 3)).astype(np.float32)
+    radiance[:, 32:] *= 2
+    taken = {
+        take: [take(radiance, np.random.default_rng(seed)).astype(float) for seed in range(40)]
+        for take in (photograph, snapshot)
+    }
+    spread = {take: np.std([image.mean() for image in images]) for take, images in taken.items()}
+    assert spread[snapshot] > 1.8 * spread[photograph]
+    sharp = {
+        take: [np.abs(np.diff(image, axis=1)).mean() / image.mean() for image in images]
+        for take, images in taken.items()
+    }
+    assert np.quantile(sharp[snapshot], 0.25) < 0.8 * np.quantile(sharp[photograph], 0.25)
+
+
+def test_blur_keeps_a_bright_square_where_it_is():
+    """However the hand moves, depth and labels are of the middle of the exposure."""
+    radiance = np.full((49, 65, 3), 0.02, np.float32)
+    radiance[20:29, 28:37] = 1.0
+    for seed in range(12):
+        light = snapshot(radiance, np.random.default_rng(seed)).astype(float).sum(axis=2)
+        light -= np.median(light)
+        rows, columns = np.indices(light.shape)
+        light[light < 0.3 * light.max()] = 0
+        assert np.average(rows, weights=light) == pytest.approx(24, abs=0.7)
+        assert np.average(columns, weights=light) == pytest.approx(32, abs=0.7)
+
+
 @pytest.fixture
 def room_file(tmp_path):
     """A room of 5 × 4 × 2.5 m with a block in it, coloured per vertex, z up."""
@@ -133,6 +162,18 @@ def test_a_coloured_scan_becomes_posed_frames_inside_it(room_file, path):
         assert (frame.depth > 0).all()
         assert frame.semantic is None
         assert frame.image.std() > 10
+
+
+def test_a_scan_is_seen_by_hand_held_cameras_too(room_file):
+    scene = render_mesh(room_file, MeshSettings(frames=10, size=(64, 48), path="handheld"))
+    assert len(scene) == 10
+    assert len({frame.camera.fx for frame in scene}) == 10
+    for frame in scene:
+        x, y, z = frame.world_from_camera[:3, 3]
+        assert abs(x) < 2.5
+        assert abs(y) < 2.0
+        assert -1.25 + 0.5 <= z <= -1.25 + 2.0
+        assert (frame.depth > 0).all()
 
 
 def test_a_textured_glb_with_y_up_shows_its_texture(tmp_path):

@@ -134,7 +134,7 @@ def test_a_full_disk_while_saving_leaves_the_previous_checkpoint(run, tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert (tmp_path / "run" / LAST).read_bytes() == whole
-    assert {file.name for file in (tmp_path / "run" / "checkpoints").iterdir()} == {"last.pt", "best.pt"}
+    assert {file.name for file in (tmp_path / "run" / "checkpoints").iterdir()} == {"start.pt", "last.pt", "best.pt"}
     assert run(replace(SETTINGS, steps=4)).finished
 
 

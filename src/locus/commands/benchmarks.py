@@ -26,6 +26,7 @@ from locus.evaluation.runner import run
 from locus.evaluation.segmentation import Segmentation
 from locus.evaluation.specs import MethodOptions, methods_of
 from locus.evaluation.table import Style, rendered
+from locus.evaluation.yardstick import Yardstick
 from locus.model import LoCUS
 from locus.scenes.collection import find_scenes
 from locus.scenes.load import AS_STATED
@@ -181,6 +182,7 @@ Task = (
     | Annotated[Evaluate[LandmarkRecall], _named(LandmarkRecall)]
     | Annotated[Evaluate[Regions], _named(Regions)]
     | Annotated[Evaluate[Reuse], _named(Reuse)]
+    | Annotated[Evaluate[Yardstick], _named(Yardstick)]
     | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]
 )
 

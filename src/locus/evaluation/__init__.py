@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from locus.evaluation.runner import run
     from locus.evaluation.segmentation import Segmentation
     from locus.evaluation.specs import MethodOptions, methods_of
+    from locus.evaluation.yardstick import Yardstick
 
 HOMES = {
     "Correspondence": "correspondence",
@@ -26,6 +27,7 @@ HOMES = {
     "Retrieval": "retrieval",
     "Reuse": "reuse",
     "Segmentation": "segmentation",
+    "Yardstick": "yardstick",
     "methods_of": "specs",
     "run": "runner",
 }
@@ -39,6 +41,7 @@ __all__ = [
     "Retrieval",
     "Reuse",
     "Segmentation",
+    "Yardstick",
     "methods_of",
     "run",
 ]

@@ -60,6 +60,7 @@ class ModelMethod(Method):
         self.label = label
         self.model = model
         self.cache = cache
+        self._recent: SceneFeatures | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -77,7 +78,9 @@ class ModelMethod(Method):
 
     def seen(self, patches: ScenePatches) -> SceneFeatures:
         """Every scale, on the model's own grid, of the frames that are compared."""
-        dense = scene_features(self.model, patches.scene, self.cache)
+        dense = self._recent
+        if dense is None or dense.scene is not patches.scene:  # one scene is asked about several times in a row
+            dense = self._recent = scene_features(self.model, patches.scene, self.cache)
         rows = {index: row for row, index in enumerate(dense.indices)}
         missing = [index for index in patches.indices if index not in rows]
         if missing:

@@ -16,8 +16,9 @@ class CameraSettings:
     """How many frames. By default as many as show every room, or part of the floor, from several points."""
     size: tuple[int, int] = (320, 256)
     """Width and height of the images."""
-    path: Literal["panorama", "walk"] = "panorama"
-    """Six headings from standing points (panorama), or a smooth walk through the doors."""
+    path: Literal["panorama", "walk", "handheld"] = "panorama"
+    """Six headings from standing points (panorama), a smooth walk through the doors, or things from all sides by
+    various lenses in a moving hand (handheld)."""
     depth_noise: bool = False
     """Give depth the errors and holes of a structured-light sensor."""
 

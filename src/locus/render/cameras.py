@@ -1,4 +1,7 @@
-"""Where cameras stand and look: panoramas from standing points, or a walk. For houses and for any mesh."""
+"""Where cameras stand and look: panoramas from standing points, or a walk. For houses and for any mesh.
+
+The third way, `handheld`, has its own file.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,6 +82,13 @@ class Eyes:
         return float((counts >= 3).sum()) + 0.1 * len(labels), too_close + filled
 
 
+def lens(size: tuple[int, int], degrees: float) -> Camera:
+    """A camera whose images are `degrees` wide."""
+    width, height = size
+    focal = float(width / 2 / np.tan(np.radians(degrees) / 2))
+    return Camera(width, height, focal, focal, width / 2, height / 2)
+
+
 def pose_of(x: float, y: float, z: float, yaw: float, pitch: float) -> Float[np.ndarray, "4 4"]:
     """A level camera (OpenCV axes) that looks along `yaw`, up by `pitch`."""
     forward = np.array([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)])
@@ -94,16 +104,20 @@ def panorama(
     """Six headings from each standing point. `order` lists the areas by importance; few frames visit few of them,
     since a spot seen from one point only teaches nothing. Without a number, all areas are visited."""
     points = len(order) * POINTS_PER_ROOM if frames is None else -(-frames // HEADINGS)
-    visited = list(order[: max(1, round(points / POINTS_PER_ROOM))])
+    poses = []
+    for area, count in visits(ground, order, points, POINTS_PER_ROOM):
+        poses += _stand_in(ground, eyes, area, count, rng)
+    return poses[:frames]
+
+
+def visits(ground: Ground, order: Sequence[int], total: int, each: int) -> list[tuple[int, int]]:
+    """The areas that are visited, and how often: the first of `order`, with about `each` of `total` visits apiece."""
+    visited = list(order[: max(1, round(total / each))])
     cells = [int(ground.within(k).sum()) for k in visited]
     visited = [k for k, count in zip(visited, cells, strict=True) if count]
     if not visited:
         raise LocusError("there is no free floor on which a camera could stand; is the mesh upright and in metres?")
-    shares = _shares(points, [np.sqrt(count) for count in cells if count])
-    poses = []
-    for area, count in zip(visited, shares, strict=True):
-        poses += _stand_in(ground, eyes, area, count, rng)
-    return poses[:frames]
+    return list(zip(visited, _shares(total, [np.sqrt(count) for count in cells if count]), strict=True))
 
 
 def _shares(total: int, weights: list[float]) -> list[int]:

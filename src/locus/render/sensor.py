@@ -4,18 +4,25 @@ import cv2
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+LONGEST_BLUR = 0.04
+"""Of a picture's width: more would be thrown away."""
 
-def photograph(radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator) -> UInt8[np.ndarray, "h w 3"]:
-    """An sRGB image, exposed and white-balanced automatically, each a little wrong as in real capture."""
+
+def photograph(
+    radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator, wrong: float = 1.0
+) -> UInt8[np.ndarray, "h w 3"]:
+    """An sRGB image, exposed and white-balanced automatically, each a little wrong as in real capture; `wrong` times
+    as much as a good camera would be."""
     luminance = radiance @ np.array([0.2126, 0.7152, 0.0722], np.float32)
     # Metered on what is not a bright window, or rooms would be black around it.
     metered = np.minimum(luminance, 6 * np.median(luminance) + 1e-3)
     middle = float(np.exp(np.log(metered + 1e-3).mean()))
     # Dark rooms are left a little dark.
-    exposed = radiance * np.float32(0.22 * (middle / 0.2) ** 0.1 / max(middle, 1e-3) * 2 ** rng.normal(0, 0.25))
+    gain = 0.22 * (middle / 0.2) ** 0.1 / max(middle, 1e-3) * 2 ** (wrong * rng.normal(0, 0.25))
+    exposed = radiance * np.float32(gain)
     exposed = _local(exposed, luminance / max(middle, 1e-3))
     colour = np.minimum(exposed, 1.0).reshape(-1, 3).mean(axis=0)
-    balance = (colour.mean() / np.maximum(colour, 1e-3)) ** 0.5 * np.exp(rng.normal(0, 0.03, 3))
+    balance = (colour.mean() / np.maximum(colour, 1e-3)) ** 0.5 * np.exp(wrong * rng.normal(0, 0.03, 3))
     exposed = exposed * balance.astype(np.float32)
     height, width = luminance.shape
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
@@ -26,6 +33,23 @@ def photograph(radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator)
     level = np.float32(2 ** rng.uniform(-1, 1))
     exposed = exposed + grain * level * np.sqrt(np.maximum(exposed, 0) * 1.2e-4 + 1e-6)
     return _tone(np.maximum(exposed, 0))
+
+
+def snapshot(radiance: Float32[np.ndarray, "h w 3"], rng: np.random.Generator) -> UInt8[np.ndarray, "h w 3"]:
+    """A photograph by a cheap camera in a moving hand: blurred along a line, further from the right exposure and
+    colour, and stored as JPEG."""
+    width = radiance.shape[1]
+    length = min(float(rng.exponential(0.008)), LONGEST_BLUR) * width
+    half = int(np.ceil(length / 2)) + 1
+    along = np.linspace(-length / 2, length / 2, 4 * half) if length > 1 else np.zeros(1)
+    turn = rng.uniform(0, np.pi)
+    kernel = np.zeros((2 * half + 1, 2 * half + 1), np.float32)
+    rows, columns = np.rint(half + along * np.sin(turn)).astype(int), np.rint(half + along * np.cos(turn)).astype(int)
+    np.add.at(kernel, (rows, columns), 1 / len(along))
+    # What is much brighter than white stays white when it is blurred, but does not wash out all around it.
+    image = photograph(cv2.filter2D(np.minimum(radiance, 8.0), -1, kernel), rng, wrong=2.5)
+    _, stored = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(50, 96))])
+    return np.ascontiguousarray(cv2.imdecode(stored, cv2.IMREAD_COLOR)[..., ::-1])  # ty: ignore[not-subscriptable]
 
 
 def _local(exposed: Float32[np.ndarray, "h w 3"], relative: Float32[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 3"]:

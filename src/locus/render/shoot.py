@@ -1,4 +1,4 @@
-"""A shoot: a lit mesh, a camera and its poses; taking the pictures, lazily or ahead on two threads."""
+"""A shoot: a lit mesh, cameras and their poses; taking the pictures, lazily or ahead on two threads."""
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -11,9 +11,10 @@ from jaxtyping import Bool, Float, Float32, Int32, UInt8
 from locus.geometry import Camera
 from locus.render.camera_settings import CameraSettings
 from locus.render.camera_view import render_view
-from locus.render.cameras import Eyes, Ground, panorama, walk
+from locus.render.cameras import Eyes, Ground, lens, panorama, walk
+from locus.render.handheld import handheld
 from locus.render.lit_mesh import LitMesh
-from locus.render.sensor import photograph, structured_light
+from locus.render.sensor import photograph, snapshot, structured_light
 from locus.scenes.scene import Convention, Frame, LabelClass, Scene
 from locus.scenes.source import Source
 from locus.threads import in_order
@@ -39,23 +40,23 @@ class Shoot:
     def __init__(
         self,
         lit: LitMesh,
-        camera: Camera,
+        cameras: Sequence[Camera],
         poses: Sequence[Float[np.ndarray, "4 4"]],
+        settings: CameraSettings,
         seed: int,
         labelled: bool,
-        depth_noise: bool,
     ) -> None:
-        self.camera, self.poses, self.labelled = camera, poses, labelled
-        self._lit, self._seed, self._depth_noise = lit, seed, depth_noise
+        self.cameras, self.poses, self.labelled = cameras, poses, labelled
+        self._lit, self._settings, self._seed = lit, settings, seed
         # Kept for a while: image, depth and labels of a frame are asked for one after the other.
         self.recent = lru_cache(AHEAD)(self.take)
 
     def take(self, number: int) -> Shot:
         """Render one picture."""
         rng = np.random.default_rng([self._seed, 7, number])
-        seen = render_view(self._lit, self.camera, self.poses[number], rng)
-        image = photograph(seen.radiance, rng)
-        depth = structured_light(seen.depth, rng) if self._depth_noise else seen.depth
+        seen = render_view(self._lit, self.cameras[number], self.poses[number], rng)
+        image = (snapshot if self._settings.path == "handheld" else photograph)(seen.radiance, rng)
+        depth = structured_light(seen.depth, rng) if self._settings.depth_noise else seen.depth
         return Shot(image, depth, seen.semantic, seen.instance)
 
     def scene(self, name: str, form: str, classes: Sequence[LabelClass]) -> Scene:
@@ -82,15 +83,16 @@ def plan_shoot(
     seed: int,
     labelled: bool,
 ) -> Shoot:
-    """Cameras, `degrees` wide, on free ground; `things` says of each class whether it is a thing, worth looking at,
-    and `order` which areas of the ground are visited first."""
-    width, height = settings.size
-    focal = float(width / 2 / np.tan(np.radians(degrees) / 2))
-    camera = Camera(width, height, focal, focal, width / 2, height / 2)
+    """Cameras on free ground, `degrees` wide unless hand-held; `things` says of each class whether it is a thing,
+    worth looking at, and `order` which areas of the ground are visited first."""
+    camera = lens(settings.size, degrees)
     eyes = Eyes(lit.tracer, lit.mesh, things, camera)
-    stand = panorama if settings.path == "panorama" else walk
-    poses = stand(ground, eyes, order, settings.frames, rng)
-    return Shoot(lit, camera, poses, seed, labelled, settings.depth_noise)
+    if settings.path == "handheld":
+        cameras, poses = handheld(ground, eyes, order, settings.frames, rng)
+    else:
+        poses = (panorama if settings.path == "panorama" else walk)(ground, eyes, order, settings.frames, rng)
+        cameras = [camera] * len(poses)
+    return Shoot(lit, cameras, poses, settings, seed, labelled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +110,14 @@ class RenderedSource(Source):
         return self._picture().image
 
     def image_size(self) -> tuple[int, int]:
-        return self.shoot.camera.width, self.shoot.camera.height
+        camera = self.camera()
+        return camera.width, camera.height
 
     def depth(self) -> Float32[np.ndarray, "h w"]:
         return self._picture().depth.copy()
 
     def camera(self) -> Camera:
-        return self.shoot.camera
+        return self.shoot.cameras[self.number]
 
     def pose(self) -> Float[np.ndarray, "4 4"]:
         return self.shoot.poses[self.number]

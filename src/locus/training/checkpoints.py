@@ -17,7 +17,7 @@ from locus.model import CONFIG, WEIGHTS
 from locus.training.settings import Settings, TrainingError
 
 SETTINGS, METRICS, CURVES = "training.json", "metrics.jsonl", "curves.png"
-LAST, BEST = Path("checkpoints", "last.pt"), Path("checkpoints", "best.pt")
+LAST, BEST, START = (Path("checkpoints", name) for name in ("last.pt", "best.pt", "start.pt"))
 # A run may be told to go on for longer or to look more often; anything else makes it another run.
 MAY_CHANGE = ("steps", "validate_every", "checkpoint_every")
 
@@ -63,7 +63,7 @@ def provenance(settings: Settings, head: nn.Module, sources: Mapping[str, Any]) 
 def begin(folder: Path, described: dict[str, Any]) -> None:
     """Make the run's folder, or take up the run in it; another run's folder is refused."""
     folder.mkdir(parents=True, exist_ok=True)
-    clear_leftovers(folder / name for name in (SETTINGS, METRICS, LAST, BEST, CURVES, CONFIG, WEIGHTS))
+    clear_leftovers(folder / name for name in (SETTINGS, METRICS, LAST, BEST, START, CURVES, CONFIG, WEIGHTS))
     file = folder / SETTINGS
     if file.is_file():
         check_same(folder, _told(file), described)

@@ -20,7 +20,7 @@ from locus.model import LoCUS
 from locus.model.heads import start_from_pca
 from locus.objective import ObjectiveError, RetrievalObjective, mean_embeddings
 from locus.training.batches import Batch, Sampler
-from locus.training.checkpoints import BEST, LAST, METRICS, State, append_metrics, save_state
+from locus.training.checkpoints import BEST, LAST, METRICS, START, State, append_metrics, save_state
 from locus.training.environments import Environment
 from locus.training.processes import Processes
 from locus.training.settings import Settings, TrainingError
@@ -229,6 +229,8 @@ class Trainer:
         try:
             if metrics:
                 append_metrics(self.folder / METRICS, metrics)
+            if self.step == 0:
+                save_state(state, self.folder / START)
             if better:
                 save_state(state, self.folder / BEST)
                 self.model.write(self.folder)
