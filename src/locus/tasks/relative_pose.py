@@ -19,7 +19,7 @@ from locus.tasks.uncertainty import relative_covariance, rigid_covariance
 
 Solver = Literal["5-point", "3d-3d"]
 
-METRES = 0.15  # that an inlier may lie off in 3D
+METRES = {False: 0.15, True: 0.05}  # that an inlier may lie off in 3D: between patches, and between keypoints
 LINE = 0.3  # times the threshold: points that spread less than this to either side are on a line
 FEWEST = 8  # matches that must agree to tell a general motion from a rotation or a plane's, without depth
 SLACK = 3  # times the epipolar threshold: off a simpler motion's prediction in two directions, not across a line
@@ -81,7 +81,7 @@ def relative_pose(
         points_a: Each match's point in camera A's frame, in metres, NaN where there is none.
         points_b: In camera B's.
         threshold: How far an inlier may be off: metres for 3D–3D, else pixels from its epipolar line. By default
-            0.15 m, and `Matches.tolerance`.
+            0.15 m, or 0.05 m between keypoints, and `Matches.tolerance`.
         seed: Same seed, same answer.
     """
     for name, size, camera in (("A", matches.size_a, camera_a), ("B", matches.size_b, camera_b)):
@@ -91,7 +91,8 @@ def relative_pose(
                 f"{camera.width}×{camera.height}; use Camera.resized"
             )
     if points_a is not None and points_b is not None:
-        return _from_points(matches, points_a, points_b, METRES if threshold is None else threshold, seed)
+        metres = METRES[matches.of_keypoints] if threshold is None else threshold
+        return _from_points(matches, points_a, points_b, metres, seed)
     return _from_pixels(matches, camera_a, camera_b, matches.tolerance if threshold is None else threshold, seed)
 
 
