@@ -87,7 +87,7 @@ def localize(
 
     Args:
         rgb: Leave depth aside where there is some.
-        min_confidence: An answer of less confidence is "not here". By default 0.16, without depth 0.10 (docs/maps.md).
+        min_confidence: An answer of less confidence is "not here". By default 0.18, without depth 0.14 (docs/maps.md).
         out: A trajectory to write, in the TUM benchmark's format, of the images that were found.
     """
     from locus.features.images import sources

@@ -30,7 +30,7 @@ ENVIRONMENTS = 3  # that are tried, those that the most patches find landmarks o
 METRES = 1.5  # radii that a point may lie from its landmark: landmarks are a radius apart
 PATCHES = 1.25  # patches that a landmark may be seen from where it should be
 LANDMARKS = 6  # that must agree, or there is no pose
-LEAST_RGBD, LEAST_RGB = 0.16, 0.10  # confidence, below which an image is not here (docs/maps.md)
+LEAST_RGBD, LEAST_RGB = 0.18, 0.14  # confidence, below which an image is not here (docs/maps.md)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def localize(
         image: RGB.
         camera: The image's intrinsics.
         depth: z in metres, 0 where unknown. With it the pose is found from points in space, else from pixels.
-        min_confidence: Less is no answer. By default 0.16 with depth and 0.10 without (docs/maps.md).
+        min_confidence: Less is no answer. By default 0.18 with depth and 0.14 without (docs/maps.md).
         seed: Of the random samples. Same seed, same answer.
     """
     world.check(model)
