@@ -10,18 +10,19 @@ under the curve of the pose's error. Scenes of one folder are one place.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 import tyro
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from numpy import ndarray
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
@@ -35,10 +36,10 @@ from locus.evaluation.scene_patches import ScenePatches, read_patches
 from locus.files import atomic
 from locus.geometry import invert, transform
 from locus.keypoints import Detector, Keypoints, detector, fuse, sample
+from locus.keypoints.detection import Image
 from locus.keypoints.fusion import PlacedKeypoints, usual_weights
 from locus.model import LoCUS
 from locus.objective import RetrievalObjective, draw_landmarks
-from locus.progress import track
 from locus.scenes import Frame, Scene, load_scene
 from locus.scenes.patches import patch_centres
 from locus.tasks.matching import matched_pixels
@@ -49,9 +50,7 @@ BACKBONE, BLOCKS = "dinov2-small-focus", 2  # locus-small's own, after its secon
 RESOLUTION, STRIDE, DIMENSION = 420, 4, 64  # the image's shorter side, pixels between features, and their length
 RADIUS, KAPPA, TAU, LANDMARKS = 0.04, math.inf, 0.01, 256  # every other spot of a batch is a negative
 CROP, VIEWS, NEAR = 168, 6, 0.05  # pixels; crops of a batch; metres that a spot's depth may be off where it is seen
-RATE, WARMUP, LONGEST = 2e-3, 30, 1.0
-METHODS = ("XFeat", "fine", "XFeat + fine")  # each also with LoCUS
-AREAS = (5.0, 10.0, 20.0)  # degrees
+RATE, WARMUP, LONGEST, WRITE_EVERY = 2e-3, 30, 1.0, 25
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,8 @@ class Arguments:
     """Scenes with exact depth to train on."""
     places: tuple[Path, ...] = ()
     """Scenes to evaluate on."""
-    steps: int = 500
-    """Of training."""
+    steps: int = 3000
+    """Of training; a third of a second of one core each."""
     pairs: int = 15
     """Of frames, for each place and range of overlap."""
 
@@ -74,7 +73,7 @@ class FineHead(nn.Module):
     def __init__(self, backbone: Backbone, width: int = DIMENSION) -> None:
         super().__init__()
         self.backbone = [backbone]  # in a list: it is frozen, and none of the head's weights
-        down = {"kernel_size": 3, "stride": 2, "padding": 1}
+        down = {"kernel_size": 4, "stride": 2, "padding": 1}
         self.stem = nn.Sequential(nn.Conv2d(3, width // 2, **down), nn.GELU(), nn.Conv2d(width // 2, width, **down))
         self.tokens = nn.Sequential(nn.LayerNorm(backbone.dimension), nn.Linear(backbone.dimension, width))
         self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(3)])
@@ -102,7 +101,7 @@ class Crop(NamedTuple):
 
 
 def draw_crops(scene: Scene, backbone: Backbone, random: np.random.Generator) -> list[Crop]:
-    """Of a random spot, from frames that see it, as many as `VIEWS`."""
+    """Of a random spot, from frames that see it, at most `VIEWS`."""
     first = scene[int(random.integers(len(scene)))]
     pixel = random.uniform(0, (first.camera.width, first.camera.height), (1, 2))
     spot = transform(first.world_from_camera, points_at(first.depth, first.camera, pixel))
@@ -111,12 +110,10 @@ def draw_crops(scene: Scene, backbone: Backbone, random: np.random.Generator) ->
         frame = scene[number]
         at, depth = frame.camera.project(transform(invert(frame.world_from_camera), spot))
         size = np.array((frame.camera.width, frame.camera.height))
-        if depth[0] > 0 and ((at[0] >= 0) & (at[0] < size)).all():
+        if depth[0] > 0 and ((at[0] >= 0) & (at[0] < size)).all() and len(crops) < VIEWS:
             x, y = at[0].astype(int)
             if abs(frame.depth[y, x] - depth[0]) <= NEAR:
                 crops.append(crop_of(frame, number, at[0] / size, backbone, random))
-        if len(crops) == VIEWS:
-            break
     return crops
 
 
@@ -127,21 +124,21 @@ def crop_of(
     image = backbone.prepare(frame.image, RESOLUTION)
     whole = np.array((image.shape[2], image.shape[1]))
     x, y = (spot * whole - CROP * random.uniform(0.25, 0.75, 2)).clip(0, whole - CROP).astype(int)
-    pixels = image[:, y : y + CROP, x : x + CROP] / 255
+    light = image[:, y : y + CROP, x : x + CROP] / 255 * random.uniform(0.7, 1.3) + random.uniform(-0.1, 0.1)
     centres = (patch_centres((CROP // STRIDE,) * 2, CROP, CROP) + np.array((x, y))) / whole
     seen = points_at(frame.depth, frame.camera, centres.reshape(-1, 2) * (frame.camera.width, frame.camera.height))
-    points = torch.from_numpy(transform(frame.world_from_camera, seen)).float()
-    return Crop((pixels * random.uniform(0.7, 1.3) + random.uniform(-0.1, 0.1)).clamp(0, 1), points, number)
+    return Crop(light.clamp(0, 1), torch.from_numpy(transform(frame.world_from_camera, seen)).float(), number)
 
 
-def train(head: FineHead, backbone: Backbone, arguments: Arguments) -> None:
+def train(head: FineHead, arguments: Arguments) -> None:
     """By V-Smooth-AP, a spot of a house a step."""
-    scenes, random = [load_scene(path) for path in arguments.train], np.random.default_rng(0)
+    scenes, random, values = [load_scene(path) for path in arguments.train], np.random.default_rng(0), []
     objective = RetrievalObjective(RADIUS, KAPPA, TAU, exclude_same_frame=True)
     optimiser = torch.optim.AdamW(head.parameters(), RATE)
-    values = []
-    for step in track(range(arguments.steps), "training", arguments.steps, True):
-        crops = draw_crops(scenes[int(random.integers(len(scenes)))], backbone, random)
+    while len(values) < arguments.steps:
+        crops = draw_crops(scenes[int(random.integers(len(scenes)))], head.backbone[0], random)
+        if len(crops) < 2:
+            continue
         points = torch.cat([crop.points for crop in crops])
         frames = torch.tensor([crop.frame for crop in crops]).repeat_interleave(len(points) // len(crops))
         alone = torch.zeros_like(frames)
@@ -153,81 +150,70 @@ def train(head: FineHead, backbone: Backbone, arguments: Arguments) -> None:
         optimiser.zero_grad()
         (1 - value).backward()
         nn.utils.clip_grad_norm_(head.parameters(), LONGEST)
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / WARMUP) * (0.5 + 0.5 * math.cos(math.pi * step / arguments.steps))
+        cosine = 0.5 + 0.5 * math.cos(math.pi * len(values) / arguments.steps)
+        optimiser.param_groups[0]["lr"] = RATE * cosine * min(1, (len(values) + 1) / WARMUP)
         optimiser.step()
         values.append(value.item())
-        if len(values) % 50 == 0:
-            print(f"step {step + 1}: V-Smooth-AP {np.mean(values[-50:]):.3f}", flush=True)
-    with atomic(arguments.weights) as file:
-        file.write_bytes(save(head.state_dict()))
+        if len(values) % WRITE_EVERY == 0 or len(values) == arguments.steps:
+            seconds = f"{time.process_time():.0f} s of processor time"
+            print(f"step {len(values)}: V-Smooth-AP {np.mean(values[-WRITE_EVERY:]):.3f}, {seconds}", flush=True)
+            with atomic(arguments.weights) as file:
+                file.write_bytes(save(head.state_dict()))
 
 
-@dataclass(frozen=True, eq=False)
-class Describer:
+@torch.inference_mode()
+def described(image: Image, finder: Detector, model: LoCUS, head: FineHead) -> dict[str, Keypoints]:
     """The keypoints of an image with every kind of descriptor."""
-
-    finder: Detector
-    model: LoCUS
-    backbone: Backbone
-    head: FineHead
-
-    @torch.inference_mode()
-    def describe(self, image: UInt8[ndarray, "height width 3"]) -> dict[str, Keypoints]:
-        keypoints, places = self.finder.detect(image), self.model.features(image)
-        fine = self.head(self.backbone.prepare(image, RESOLUTION)[None] / 255)
-        own = sample(fine, keypoints.pixels, keypoints.size)[0]
-        both = torch.cat([keypoints.descriptors, own], dim=1) / math.sqrt(2)
-        alone = [replace(keypoints, descriptors=each) for each in (keypoints.descriptors, own, both)]
-        weights = usual_weights(len(places))
-        fused = {f"{name} + LoCUS": fuse(each, places, weights) for name, each in zip(METHODS, alone, strict=True)}
-        return dict(zip(METHODS, alone, strict=True)) | fused
+    keypoints, places = finder.detect(image), model.features(image)
+    fine = head(head.backbone[0].prepare(image, RESOLUTION)[None] / 255)
+    own = sample(fine, keypoints.pixels, keypoints.size)[0]
+    both = torch.cat([keypoints.descriptors, own], dim=1) / math.sqrt(2)
+    kinds = zip(("XFeat", "fine", "XFeat + fine"), (keypoints.descriptors, own, both), strict=True)
+    alone = {name: replace(keypoints, descriptors=each) for name, each in kinds}
+    weights = usual_weights(len(places))
+    return alone | {f"{name} + LoCUS": fuse(each, places, weights) for name, each in alone.items()}
 
 
-def compared(patches: ScenePatches, describer: Describer, pairs: int) -> Iterator[tuple[float, str, float, float]]:
+def compared(patches: ScenePatches, pairs: int, *networks: Any) -> Iterator[tuple[float, str, float, float]]:
     """Of every pair and method: overlap, method, share of true matches found, and the worse angle in degrees."""
-    described = cache(lambda row: describer.describe(patches.frame(row).image))
+    seen = cache(lambda row: described(patches.frame(row).image, *networks))
     for pair in draw_pairs(patches, pairs, seed=0):
-        keypoints = [described(row)[METHODS[0]] for row in (pair.a, pair.b)]
         shots = [
-            Shot.of(patches.frame(row), PlacedKeypoints(each, torch.zeros(0, len(each), DIMENSION)))
-            for row, each in zip((pair.a, pair.b), keypoints, strict=True)
+            Shot.of(patches.frame(row), PlacedKeypoints(seen(row)["XFeat"], torch.zeros(0, len(seen(row)["XFeat"]), 1)))
+            for row in (pair.a, pair.b)
         ]
         partner, _ = true_matches(*shots)
-        for name, first in described(pair.a).items():
-            second = described(pair.b)[name]
+        for (name, first), second in zip(seen(pair.a).items(), seen(pair.b).values(), strict=True):
             rows, scores = mutual(first, second)
             found = (partner[rows[:, 0]] == rows[:, 1]).sum() / max(1, (partner >= 0).sum())
             pixels = first.pixels[rows[:, 0]], second.pixels[rows[:, 1]]
-            answer = relative_pose(matched_pixels(*pixels, scores, first.size, second.size), *pair.cameras)
-            estimated = answer.b_from_a
-            error = None if estimated is None else error_of(estimated, pair.b_from_a, scale_from_truth=True)
+            answer = relative_pose(matched_pixels(*pixels, scores, first.size, second.size), *pair.cameras).b_from_a
+            error = None if answer is None else error_of(answer, pair.b_from_a, scale_from_truth=True)
             yield pair.overlap, name, float(found), math.inf if error is None else max(error[1:])
 
 
-def report(title: str, results: Sequence[tuple[float, str, float, float]]) -> None:
+def report(title: str, results: list[tuple[float, str, float, float]]) -> None:
     print(f"\n{title}\n{'overlap':>10} {'pairs':>5}  {'':<22}{'found':>6} {'AUC@5':>6} {'@10':>6} {'@20':>6}")
     overlap = np.array([each[0] for each in results])
     for low, high in pairwise(OVERLAP):
         inside = [results[row] for row in np.flatnonzero(between(overlap, low, high))]
         for name in dict.fromkeys(each[1] for each in inside):
             found, angles = np.array([each[2:] for each in inside if each[1] == name]).T
-            values = " ".join(f"{area_under_curve(angles, limit):6.3f}" for limit in AREAS)
+            values = " ".join(f"{area_under_curve(angles, limit):6.3f}" for limit in (5.0, 10.0, 20.0))
             print(f"{low:>5g}–{high:<4g} {len(found):>5}  {name:<22}{found.mean():6.3f} {values}", flush=True)
 
 
 def main(arguments: Arguments) -> None:
     torch.manual_seed(0)
-    backbone = backbones.load(BACKBONE, BLOCKS)
-    head = FineHead(backbone)
+    head = FineHead(backbones.load(BACKBONE, BLOCKS))
     if not arguments.weights.exists():
-        train(head, backbone, arguments)
+        train(head, arguments)
     head.load_state_dict(load_file(arguments.weights))
-    describer = Describer(detector("xfeat"), LoCUS.from_pretrained("locus-small"), backbone, head.eval())
+    networks = detector("xfeat"), LoCUS.from_pretrained("locus-small"), head.eval()
     for _, group in groupby(arguments.places, lambda path: path.parent):
         scenes = [read_patches(load_scene(path)) for path in group]
         each = math.ceil(arguments.pairs / len(scenes))
-        results = [row for patches in scenes for row in compared(patches, describer, each)]
+        results = [row for patches in scenes for row in compared(patches, each, *networks)]
         report(", ".join(patches.scene.name for patches in scenes), results)
 
 
