@@ -2,11 +2,10 @@
 
     python benchmarks/fine_scale.py fine.safetensors --train HOUSE... --places SCENE...
 
-The head is a shallow convolution on the image plus early tokens of the frozen backbone, brought to the finer grid. It
-is trained on crops of frames around the same spot, and written to the file; a file that is there is not trained again.
-Then XFeat's keypoints of pairs of frames are matched, as mutual nearest neighbours, by XFeat's own descriptors and by
-the head's, each alone, both together, and with LoCUS features. Printed: the share of true matches found, and the area
-under the curve of the pose's error. Scenes of one folder are one place.
+The head, a shallow convolution on the image plus early tokens of the frozen backbone on the finer grid, is trained on
+crops of frames around the same spot and written to the file; a file that is there is not trained again. Then XFeat's
+keypoints are matched, as mutual nearest neighbours, by its own descriptors and by the head's, alone, together, and with
+LoCUS features: the share of true matches found, and the pose's AUC. Scenes of one folder are one place.
 """
 
 import math
@@ -16,19 +15,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 import tyro
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from numpy import ndarray
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from locus import backbones
-from locus.backbones import Backbone
+from locus.backbones import Backbone, load
 from locus.evaluation.matchers import mutual
 from locus.evaluation.metrics import area_under_curve, error_of
 from locus.evaluation.pairs import OVERLAP, between, draw_pairs
@@ -36,7 +34,6 @@ from locus.evaluation.scene_patches import ScenePatches, read_patches
 from locus.files import atomic
 from locus.geometry import invert, transform
 from locus.keypoints import Detector, Keypoints, detector, fuse, sample
-from locus.keypoints.detection import Image
 from locus.keypoints.fusion import PlacedKeypoints, usual_weights
 from locus.model import LoCUS
 from locus.objective import RetrievalObjective, draw_landmarks
@@ -51,6 +48,8 @@ RESOLUTION, STRIDE, DIMENSION = 420, 4, 64  # the image's shorter side, pixels b
 RADIUS, KAPPA, TAU, LANDMARKS = 0.04, math.inf, 0.01, 256  # every other spot of a batch is a negative
 CROP, VIEWS, NEAR = 168, 6, 0.05  # pixels; crops of a batch; metres that a spot's depth may be off where it is seen
 RATE, WARMUP, LONGEST, WRITE_EVERY = 2e-3, 30, 1.0, 25
+
+Crop = tuple[Float[Tensor, "3 side side"], Float[Tensor, "n 3"]]  # pixels, and points that their features show
 
 
 @dataclass(frozen=True)
@@ -92,34 +91,24 @@ class FineHead(nn.Module):
         return F.normalize(self.last(fine.permute(0, 2, 3, 1)), dim=-1)
 
 
-class Crop(NamedTuple):
-    """A square of a frame, and the points in the world that its features show."""
-
-    pixels: Float[Tensor, "3 side side"]
-    points: Float[Tensor, "n 3"]
-    frame: int
-
-
-def draw_crops(scene: Scene, backbone: Backbone, random: np.random.Generator) -> list[Crop]:
-    """Of a random spot, from frames that see it, at most `VIEWS`."""
+def draw_crops(scene: Scene, backbone: Backbone, random: np.random.Generator) -> dict[int, Crop]:
+    """Of a random spot, from frames that see it, at most `VIEWS`, by their numbers."""
     first = scene[int(random.integers(len(scene)))]
     pixel = random.uniform(0, (first.camera.width, first.camera.height), (1, 2))
     spot = transform(first.world_from_camera, points_at(first.depth, first.camera, pixel))
-    crops: list[Crop] = []
+    crops: dict[int, Crop] = {}
     for number in random.permutation(len(scene)).tolist():
         frame = scene[number]
         at, depth = frame.camera.project(transform(invert(frame.world_from_camera), spot))
         size = np.array((frame.camera.width, frame.camera.height))
-        if depth[0] > 0 and ((at[0] >= 0) & (at[0] < size)).all() and len(crops) < VIEWS:
+        if len(crops) < VIEWS and depth[0] > 0 and ((at[0] >= 0) & (at[0] < size)).all():
             x, y = at[0].astype(int)
             if abs(frame.depth[y, x] - depth[0]) <= NEAR:
-                crops.append(crop_of(frame, number, at[0] / size, backbone, random))
+                crops[number] = crop_of(frame, at[0] / size, backbone, random)
     return crops
 
 
-def crop_of(
-    frame: Frame, number: int, spot: Float[ndarray, " 2"], backbone: Backbone, random: np.random.Generator
-) -> Crop:
+def crop_of(frame: Frame, spot: Float[ndarray, " 2"], backbone: Backbone, random: np.random.Generator) -> Crop:
     """Around a spot, given as shares of the image's sides, but not always in its middle; the light is changed a bit."""
     image = backbone.prepare(frame.image, RESOLUTION)
     whole = np.array((image.shape[2], image.shape[1]))
@@ -127,7 +116,7 @@ def crop_of(
     light = image[:, y : y + CROP, x : x + CROP] / 255 * random.uniform(0.7, 1.3) + random.uniform(-0.1, 0.1)
     centres = (patch_centres((CROP // STRIDE,) * 2, CROP, CROP) + np.array((x, y))) / whole
     seen = points_at(frame.depth, frame.camera, centres.reshape(-1, 2) * (frame.camera.width, frame.camera.height))
-    return Crop(light.clamp(0, 1), torch.from_numpy(transform(frame.world_from_camera, seen)).float(), number)
+    return light.clamp(0, 1), torch.from_numpy(transform(frame.world_from_camera, seen)).float()
 
 
 def train(head: FineHead, arguments: Arguments) -> None:
@@ -137,16 +126,15 @@ def train(head: FineHead, arguments: Arguments) -> None:
     optimiser = torch.optim.AdamW(head.parameters(), RATE)
     while len(values) < arguments.steps:
         crops = draw_crops(scenes[int(random.integers(len(scenes)))], head.backbone[0], random)
-        if len(crops) < 2:
+        if not crops:  # the spot's depth is not known
             continue
-        points = torch.cat([crop.points for crop in crops])
-        frames = torch.tensor([crop.frame for crop in crops]).repeat_interleave(len(points) // len(crops))
-        alone = torch.zeros_like(frames)
-        landmarks = draw_landmarks(points, alone, frames, RADIUS, LANDMARKS, random)
+        images, points = (list(parts) for parts in zip(*crops.values(), strict=True))
+        frames = torch.tensor(list(crops)).repeat_interleave(len(points[0]))
+        geometry = torch.cat(points), torch.zeros_like(frames), frames
+        landmarks = draw_landmarks(*geometry, RADIUS, LANDMARKS, random)
         if not len(landmarks):
             continue
-        features = head(torch.stack([crop.pixels for crop in crops])).flatten(0, 2)
-        value = objective(features, points, alone, frames, landmarks)
+        value = objective(head(torch.stack(images)).flatten(0, 2), *geometry, landmarks)
         optimiser.zero_grad()
         (1 - value).backward()
         nn.utils.clip_grad_norm_(head.parameters(), LONGEST)
@@ -155,14 +143,14 @@ def train(head: FineHead, arguments: Arguments) -> None:
         optimiser.step()
         values.append(value.item())
         if len(values) % WRITE_EVERY == 0 or len(values) == arguments.steps:
-            seconds = f"{time.process_time():.0f} s of processor time"
-            print(f"step {len(values)}: V-Smooth-AP {np.mean(values[-WRITE_EVERY:]):.3f}, {seconds}", flush=True)
+            mean, seconds = np.mean(values[-WRITE_EVERY:]), time.process_time()
+            print(f"step {len(values)}: V-Smooth-AP {mean:.3f}, {seconds:.0f} s of processor time", flush=True)
             with atomic(arguments.weights) as file:
                 file.write_bytes(save(head.state_dict()))
 
 
 @torch.inference_mode()
-def described(image: Image, finder: Detector, model: LoCUS, head: FineHead) -> dict[str, Keypoints]:
+def described(image: UInt8[ndarray, "h w 3"], finder: Detector, model: LoCUS, head: FineHead) -> dict[str, Keypoints]:
     """The keypoints of an image with every kind of descriptor."""
     keypoints, places = finder.detect(image), model.features(image)
     fine = head(head.backbone[0].prepare(image, RESOLUTION)[None] / 255)
@@ -170,42 +158,28 @@ def described(image: Image, finder: Detector, model: LoCUS, head: FineHead) -> d
     both = torch.cat([keypoints.descriptors, own], dim=1) / math.sqrt(2)
     kinds = zip(("XFeat", "fine", "XFeat + fine"), (keypoints.descriptors, own, both), strict=True)
     alone = {name: replace(keypoints, descriptors=each) for name, each in kinds}
-    weights = usual_weights(len(places))
-    return alone | {f"{name} + LoCUS": fuse(each, places, weights) for name, each in alone.items()}
+    return alone | {f"{name} + LoCUS": fuse(each, places, usual_weights(len(places))) for name, each in alone.items()}
 
 
 def compared(patches: ScenePatches, pairs: int, *networks: Any) -> Iterator[tuple[float, str, float, float]]:
     """Of every pair and method: overlap, method, share of true matches found, and the worse angle in degrees."""
     seen = cache(lambda row: described(patches.frame(row).image, *networks))
     for pair in draw_pairs(patches, pairs, seed=0):
-        shots = [
-            Shot.of(patches.frame(row), PlacedKeypoints(seen(row)["XFeat"], torch.zeros(0, len(seen(row)["XFeat"]), 1)))
-            for row in (pair.a, pair.b)
-        ]
+        found = [(patches.frame(row), seen(row)["XFeat"]) for row in (pair.a, pair.b)]
+        shots = [Shot.of(frame, PlacedKeypoints(each, torch.zeros(0, len(each), 1))) for frame, each in found]
         partner, _ = true_matches(*shots)
         for (name, first), second in zip(seen(pair.a).items(), seen(pair.b).values(), strict=True):
             rows, scores = mutual(first, second)
-            found = (partner[rows[:, 0]] == rows[:, 1]).sum() / max(1, (partner >= 0).sum())
+            right = (partner[rows[:, 0]] == rows[:, 1]).sum() / max(1, (partner >= 0).sum())
             pixels = first.pixels[rows[:, 0]], second.pixels[rows[:, 1]]
             answer = relative_pose(matched_pixels(*pixels, scores, first.size, second.size), *pair.cameras).b_from_a
             error = None if answer is None else error_of(answer, pair.b_from_a, scale_from_truth=True)
-            yield pair.overlap, name, float(found), math.inf if error is None else max(error[1:])
-
-
-def report(title: str, results: list[tuple[float, str, float, float]]) -> None:
-    print(f"\n{title}\n{'overlap':>10} {'pairs':>5}  {'':<22}{'found':>6} {'AUC@5':>6} {'@10':>6} {'@20':>6}")
-    overlap = np.array([each[0] for each in results])
-    for low, high in pairwise(OVERLAP):
-        inside = [results[row] for row in np.flatnonzero(between(overlap, low, high))]
-        for name in dict.fromkeys(each[1] for each in inside):
-            found, angles = np.array([each[2:] for each in inside if each[1] == name]).T
-            values = " ".join(f"{area_under_curve(angles, limit):6.3f}" for limit in (5.0, 10.0, 20.0))
-            print(f"{low:>5g}–{high:<4g} {len(found):>5}  {name:<22}{found.mean():6.3f} {values}", flush=True)
+            yield pair.overlap, name, float(right), math.inf if error is None else max(error[1:])
 
 
 def main(arguments: Arguments) -> None:
     torch.manual_seed(0)
-    head = FineHead(backbones.load(BACKBONE, BLOCKS))
+    head = FineHead(load(BACKBONE, BLOCKS))
     if not arguments.weights.exists():
         train(head, arguments)
     head.load_state_dict(load_file(arguments.weights))
@@ -214,7 +188,14 @@ def main(arguments: Arguments) -> None:
         scenes = [read_patches(load_scene(path)) for path in group]
         each = math.ceil(arguments.pairs / len(scenes))
         results = [row for patches in scenes for row in compared(patches, each, *networks)]
-        report(", ".join(patches.scene.name for patches in scenes), results)
+        print(f"\n{', '.join(patches.scene.name for patches in scenes)}")
+        for low, high in pairwise(OVERLAP):
+            inside = [row for row in results if between(np.array(row[0]), low, high)]
+            for name in dict.fromkeys(row[1] for row in inside):
+                found, angles = np.array([row[2:] for row in inside if row[1] == name]).T
+                areas = ", ".join(f"{area_under_curve(angles, limit):.3f}" for limit in (5.0, 10.0, 20.0))
+                shares = f"overlap {low:g}–{high:g}, {len(found)} pairs, {name}: found {found.mean():.3f}"
+                print(f"{shares}, AUC@5, 10, 20 {areas}", flush=True)
 
 
 if __name__ == "__main__":
