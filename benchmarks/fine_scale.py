@@ -47,7 +47,7 @@ BACKBONE, BLOCKS = "dinov2-small-focus", 2  # locus-small's own, after its secon
 RESOLUTION, STRIDE, DIMENSION = 420, 4, 64  # the image's shorter side, pixels between features, and their length
 RADIUS, KAPPA, TAU, LANDMARKS = 0.04, math.inf, 0.01, 256  # every other spot of a batch is a negative
 CROP, VIEWS, NEAR = 168, 6, 0.05  # pixels; crops of a batch; metres that a spot's depth may be off where it is seen
-RATE, WARMUP, LONGEST, WRITE_EVERY = 2e-3, 30, 1.0, 25
+RATE, WARMUP, LONGEST, TOLD = 2e-3, 30, 1.0, 100  # of the optimiser; steps between two lines of progress
 
 Crop = tuple[Float[Tensor, "3 side side"], Float[Tensor, "n 3"]]  # pixels, and points that their features show
 
@@ -61,7 +61,7 @@ class Arguments:
     places: tuple[Path, ...] = ()
     """Scenes to evaluate on."""
     steps: int = 3000
-    """Of training; a third of a second of one core each."""
+    """Of training; a quarter of a second of one core each."""
     pairs: int = 15
     """Of frames, for each place and range of overlap."""
 
@@ -81,10 +81,9 @@ class FineHead(nn.Module):
 
     def forward(self, images: Float[Tensor, "b 3 height width"]) -> Float[Tensor, "b rows columns c"]:
         """Of images in [0, 1] whose sides are whole patches."""
-        (backbone,) = self.backbone
-        size = [STRIDE * round(side / STRIDE) for side in images.shape[-2:]]  # so that features span all of it
-        normal = F.interpolate((images - backbone.mean) / backbone.std, size, mode="bilinear", align_corners=False)
-        fine, coarse = self.stem(normal), self.tokens(backbone.tokens(images)).permute(0, 3, 1, 2)
+        frozen, whole = self.backbone[0], [STRIDE * round(side / STRIDE) for side in images.shape[-2:]]
+        normal = F.interpolate((images - frozen.mean) / frozen.std, whole, mode="bilinear", align_corners=False)
+        fine, coarse = self.stem(normal), self.tokens(frozen.tokens(images)).permute(0, 3, 1, 2)
         fine = fine + F.interpolate(coarse, fine.shape[-2:], mode="bilinear", align_corners=False)
         for norm, mix in zip(self.norms, self.mixing, strict=True):
             fine = fine + mix(F.gelu(norm(fine.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)))
@@ -93,10 +92,9 @@ class FineHead(nn.Module):
 
 def draw_crops(scene: Scene, backbone: Backbone, random: np.random.Generator) -> dict[int, Crop]:
     """Of a random spot, from frames that see it, at most `VIEWS`, by their numbers."""
-    first = scene[int(random.integers(len(scene)))]
+    first, crops = scene[int(random.integers(len(scene)))], {}
     pixel = random.uniform(0, (first.camera.width, first.camera.height), (1, 2))
     spot = transform(first.world_from_camera, points_at(first.depth, first.camera, pixel))
-    crops: dict[int, Crop] = {}
     for number in random.permutation(len(scene)).tolist():
         frame = scene[number]
         at, depth = frame.camera.project(transform(invert(frame.world_from_camera), spot))
@@ -142,11 +140,11 @@ def train(head: FineHead, arguments: Arguments) -> None:
         optimiser.param_groups[0]["lr"] = RATE * cosine * min(1, (len(values) + 1) / WARMUP)
         optimiser.step()
         values.append(value.item())
-        if len(values) % WRITE_EVERY == 0 or len(values) == arguments.steps:
-            mean, seconds = np.mean(values[-WRITE_EVERY:]), time.process_time()
+        if len(values) % TOLD == 0:
+            mean, seconds = np.mean(values[-TOLD:]), time.process_time()
             print(f"step {len(values)}: V-Smooth-AP {mean:.3f}, {seconds:.0f} s of processor time", flush=True)
-            with atomic(arguments.weights) as file:
-                file.write_bytes(save(head.state_dict()))
+    with atomic(arguments.weights) as file:
+        file.write_bytes(save(head.state_dict()))
 
 
 @torch.inference_mode()
@@ -186,16 +184,15 @@ def main(arguments: Arguments) -> None:
     networks = detector("xfeat"), LoCUS.from_pretrained("locus-small"), head.eval()
     for _, group in groupby(arguments.places, lambda path: path.parent):
         scenes = [read_patches(load_scene(path)) for path in group]
-        each = math.ceil(arguments.pairs / len(scenes))
-        results = [row for patches in scenes for row in compared(patches, each, *networks)]
+        pairs = math.ceil(arguments.pairs / len(scenes))
+        results = [row for patches in scenes for row in compared(patches, pairs, *networks)]
         print(f"\n{', '.join(patches.scene.name for patches in scenes)}")
         for low, high in pairwise(OVERLAP):
             inside = [row for row in results if between(np.array(row[0]), low, high)]
             for name in dict.fromkeys(row[1] for row in inside):
                 found, angles = np.array([row[2:] for row in inside if row[1] == name]).T
                 areas = ", ".join(f"{area_under_curve(angles, limit):.3f}" for limit in (5.0, 10.0, 20.0))
-                shares = f"overlap {low:g}–{high:g}, {len(found)} pairs, {name}: found {found.mean():.3f}"
-                print(f"{shares}, AUC@5, 10, 20 {areas}", flush=True)
+                print(f"{low:g}–{high:g}, {len(found)} pairs, {name}: found {found.mean():.3f}, AUC {areas}")
 
 
 if __name__ == "__main__":
