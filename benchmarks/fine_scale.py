@@ -72,8 +72,8 @@ class FineHead(nn.Module):
     def __init__(self, backbone: Backbone, width: int = DIMENSION) -> None:
         super().__init__()
         self.backbone = [backbone]  # in a list: it is frozen, and none of the head's weights
-        down = {"kernel_size": 4, "stride": 2, "padding": 1}
-        self.stem = nn.Sequential(nn.Conv2d(3, width // 2, **down), nn.GELU(), nn.Conv2d(width // 2, width, **down))
+        halves = nn.Conv2d(3, width // 2, 4, stride=2, padding=1), nn.Conv2d(width // 2, width, 4, stride=2, padding=1)
+        self.stem = nn.Sequential(halves[0], nn.GELU(), halves[1])
         self.tokens = nn.Sequential(nn.LayerNorm(backbone.dimension), nn.Linear(backbone.dimension, width))
         self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(3)])
         self.mixing = nn.ModuleList([nn.Conv2d(width, width, 3, padding=d, dilation=d) for d in (1, 2, 4)])
@@ -112,7 +112,7 @@ def crop_of(frame: Frame, spot: Float[ndarray, " 2"], backbone: Backbone, random
     whole = np.array((image.shape[2], image.shape[1]))
     x, y = (spot * whole - CROP * random.uniform(0.25, 0.75, 2)).clip(0, whole - CROP).astype(int)
     light = image[:, y : y + CROP, x : x + CROP] / 255 * random.uniform(0.7, 1.3) + random.uniform(-0.1, 0.1)
-    centres = (patch_centres((CROP // STRIDE,) * 2, CROP, CROP) + np.array((x, y))) / whole
+    centres = (patch_centres((CROP // STRIDE, CROP // STRIDE), CROP, CROP) + np.array((x, y))) / whole
     seen = points_at(frame.depth, frame.camera, centres.reshape(-1, 2) * (frame.camera.width, frame.camera.height))
     return light.clamp(0, 1), torch.from_numpy(transform(frame.world_from_camera, seen)).float()
 
