@@ -87,6 +87,8 @@ def test_a_row_that_lacks_a_place_says_so_and_is_never_the_best(rooms, tmp_path,
     outcome = run(protocol, [Half(), whole], scenes, folder=tmp_path)
     assert outcome.failures == {"half on second": "never heard of it"}
     for table in protocol.tables(outcome):
+        if not table.rows and table.title.endswith("trust"):
+            continue  # random features agree on no pose
         half, all_of_it = table.rows[:2]
         assert half.label == "half (1 of 2 scenes)"
         assert all_of_it.label == "random"
