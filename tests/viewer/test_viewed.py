@@ -96,7 +96,7 @@ def test_a_frame_is_localized_and_compared_with_its_pose(known):
     assert metres < 5
     assert degrees < 2
     starts, ends = located.lines(known, 0.3).transpose(1, 0, 2)
-    assert len(starts) == located.location.inliers.sum() > 100
+    assert len(starts) == located.location.agreeing.sum() > 100
     assert np.linalg.norm(starts - known.seen.frame(5).world_from_camera[:3, 3], axis=1).max() < 1
     assert set(map(tuple, ends)) <= set(map(tuple, known.landmarks(0).position))
 
