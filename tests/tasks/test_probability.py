@@ -48,5 +48,11 @@ def test_a_kind_that_was_not_fitted_has_no_probability_and_its_covariance_is_tha
 
 
 def test_every_curve_names_the_figures_of_evidence():
-    for curve in curves().values():
-        assert list(curve["figures"]) == list(EVIDENCE.figures)
+    fitted = [curve for curve in curves().values() if "figures" in curve]
+    assert fitted
+    assert all(list(curve["figures"]) == list(EVIDENCE.figures) for curve in fitted)
+
+
+def test_a_kind_of_which_too_few_were_wrong_has_a_factor_of_its_covariance_and_no_probability():
+    bare = [kind for kind, curve in curves().items() if "figures" not in curve]
+    assert all(probability(replace(EVIDENCE, kind=kind)) is None and inflation(kind) > 0 for kind in bare)

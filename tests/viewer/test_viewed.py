@@ -98,7 +98,9 @@ def test_a_frame_is_localized_and_compared_with_its_pose(known):
     starts, ends = located.lines(known, 0.3).transpose(1, 0, 2)
     assert len(starts) == located.location.agreeing.sum() > 100
     assert np.linalg.norm(starts - known.seen.frame(5).world_from_camera[:3, 3], axis=1).max() < 1
-    assert set(map(tuple, ends)) <= set(map(tuple, known.landmarks(0).position))
+    by_points = located.location.how == "points"
+    positions = known.world.points.position if by_points else known.landmarks(0).position
+    assert set(map(tuple, ends)) <= set(map(tuple, positions.astype(ends.dtype)))
 
 
 def test_an_image_file_is_localized_and_one_of_elsewhere_is_not_here(known):

@@ -3,7 +3,7 @@
     python -m locus.evaluation.probability_fit RESULTS.json... --out src/locus/tasks/probability.json
 
 RESULTS.json are files that `locus eval pose` and `locus eval localization` write with --json. Each kind of pose among
-their answers gets a curve; curves of other kinds stay as they are.
+their answers gets a curve, or, where too few are wrong, only the factor of its covariance; other kinds stay as they are.
 """
 
 import json
@@ -50,8 +50,6 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
     """The curve of one kind of pose, and how much larger than by its inliers' residuals its covariance is."""
     evidence = [Evidence(**each["evidence"]) for each in answers]
     right = np.array([each["right"] for each in answers])
-    known = [each for each in answers if each["right"] and "nees" in each]
-    errors = [each["nees"] * each["inflation"] / each["freedom"] for each in known]
     names = list(evidence[0].figures)
     values = np.array([[each.figures[name] for name in names] for each in evidence])
     mean, deviation = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-3)
@@ -65,10 +63,16 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
     return {
         "answers": len(right),
         "right": share,
-        "inflation": round(float(np.mean(errors)), 4),
+        "inflation": inflated(answers),
         "intercept": round(intercept, 5),
         "figures": figures,
     }
+
+
+def inflated(answers: Sequence[Judged]) -> float:
+    """How many times larger the squared errors of right poses are than their inliers' residuals say."""
+    known = [each for each in answers if each["right"] and "nees" in each]
+    return round(float(np.mean([each["nees"] * each["inflation"] / each["freedom"] for each in known])), 4)
 
 
 def recorded(results: Any) -> Iterator[Judged]:
@@ -99,6 +103,9 @@ class FitProbability:
             right = np.array([each["right"] for each in of_kind])
             if min(right.sum(), (~right).sum()) < FEWEST:
                 print(f"{kind}: {right.sum()} right of {len(right)}, too few to fit a curve")
+                if right.sum() >= FEWEST and kind not in curves:
+                    curves[kind] = {"answers": len(right), "right": round(float(right.mean()), 4)}
+                    curves[kind]["inflation"] = inflated(of_kind)
                 continue
             curves[kind] = fitted(of_kind)
             said = np.array([on_curve(curves[kind], Evidence(**each["evidence"])) for each in of_kind])

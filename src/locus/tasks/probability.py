@@ -65,7 +65,7 @@ class Evidence:
 def probability(evidence: Evidence) -> float | None:
     """How likely the pose is right; None for a kind that no curve was fitted to."""
     curve = curves().get(evidence.kind)
-    return None if curve is None else on_curve(curve, evidence)
+    return None if curve is None or "figures" not in curve else on_curve(curve, evidence)
 
 
 def inflation(kind: str) -> float:
