@@ -3,7 +3,7 @@
     python -m locus.evaluation.probability_fit RESULTS.json... --out src/locus/tasks/probability.json
 
 RESULTS.json are files that `locus eval pose` and `locus eval localization` write with --json. Each kind of pose among
-their answers gets a curve, or, where too few are wrong, only the factor of its covariance; other kinds stay as they are.
+their answers gets a curve, or, where too few are wrong, only the factor of its covariance; others stay as they are.
 """
 
 import json
