@@ -57,11 +57,11 @@ def value_and_gradient(function, scores, positive, universe, tau):
 
 
 def assert_accurate(got, wanted, tau):
-    """Loss to 1e-5; gradient to 1e-4 of its norm, above a floor of 1e-9 of the steepest sigmoid's slope, 1 / 4 tau."""
+    """Loss to 1e-5; gradient to 1e-4 of its norm, above a floor of 1e-7 of the steepest sigmoid's slope, 1 / 4 tau."""
     (value, gradient), (true_value, true_gradient) = got, wanted
     assert (value - true_value).abs().max() <= 1e-5
     assert gradient.isfinite().all()
-    assert (gradient - true_gradient).norm() <= 1e-4 * max(true_gradient.norm(), 1e-9 / (4 * tau))
+    assert (gradient - true_gradient).norm() <= 1e-4 * max(true_gradient.norm(), 1e-7 / (4 * tau))
 
 
 @settings(max_examples=300, deadline=None)
