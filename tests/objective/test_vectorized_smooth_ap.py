@@ -44,7 +44,7 @@ def as_one_list(scores, positive, universe, tau):
 
 
 def gradient_error(got, wanted, tau):
-    """Relative to the norm, above a floor of 1e-9 of the steepest sigmoid's slope, 1 / 4 tau."""
+    """Relative to the norm, above a floor of 1e-7 of the steepest sigmoid's slope, 1 / 4 tau."""
     return float((got.double() - wanted).norm() / max(wanted.norm(), 1e-7 / (4 * tau)))
 
 
