@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from locus.cli import main
 from locus.errors import LocusError
-from locus.evaluation import runner
+from locus.evaluation import pose, runner
 from locus.evaluation.matchers import KEYPOINT_MATCHERS, TrueMatcher
 from locus.evaluation.methods import Chance
 from locus.evaluation.metrics import area_under_curve, error_of, median
@@ -251,6 +251,13 @@ def test_the_table_counts_pairs_without_a_pose_as_wrong(rooms, patches, tmp_path
     assert main_table.rows[-1].label == "paper: LoCUS"
     parts = [cell for cell in auc_by_overlap.rows[0].cells[2::3] if cell is not None]  # AUC@20 of each range
     assert min(cell.value for cell in parts) < 1 - 1 / len(pairs) < max(cell.value for cell in parts)
+
+
+def test_another_matcher_of_points_is_measured_again(monkeypatch):
+    first = RelativePoses().fingerprint()
+    monkeypatch.setattr(pose, "points_fingerprint", lambda: "another")
+    assert RelativePoses().fingerprint() != first
+    assert RelativePoses(rule="mutual").fingerprint() == RelativePoses(rule="mutual").fingerprint()
 
 
 def test_other_seeds_of_ransac_count_as_pairs_of_their_own(rooms, tmp_path):

@@ -29,6 +29,7 @@ from locus.model import LoCUS
 from locus.scenes import SceneReading
 from locus.scenes.patches import points_at
 from locus.tasks.matching import PAPER, Rule
+from locus.tasks.placed_points import points_fingerprint
 from locus.tasks.relative_pose import relative_pose
 
 PATCHES = "+patches"  # after a model's name
@@ -142,8 +143,9 @@ class RelativePoses(Benchmark):
         return FeatureMatcher(method, self.radius)
 
     def fingerprint(self) -> Any:
-        """A pairs file stands for what is in it."""
-        return asdict(self) | {"pairs_file": "None" if self.pairs_file is None else content_hash(self.pairs_file)}
+        """A pairs file stands for what is in it, and points for what finds and matches them."""
+        file = "None" if self.pairs_file is None else content_hash(self.pairs_file)
+        return asdict(self) | {"pairs_file": file, "points": points_fingerprint() if self.rule == "points" else ""}
 
     def tables(self, outcome: Outcome) -> list[Table]:
         """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""

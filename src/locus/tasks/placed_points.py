@@ -14,7 +14,7 @@ from locus.keypoints.place_glue import PlaceGlue
 from locus.landmarks import LandmarkMap
 from locus.tasks.matching import Matches, matched_pixels
 
-KEYPOINTS = 2048  # of an image at most
+KEYPOINTS = 1400  # of an image at most: with more, matching takes longer than all the rest
 
 
 @cache
