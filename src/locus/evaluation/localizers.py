@@ -127,8 +127,8 @@ class HlocLocalizer(PointLocalizer):
             return replace(location, environment=None, world_from_camera=None, confidence=0.0)
         matches = replace(matches, inliers=found[1])
         answer = {"environment": local.environments[0], "world_from_camera": found[0], "points": matches}
-        answer |= {"covariance": None, "evidence": None}  # the location's are those of landmarks
-        return replace(location, **answer, confidence=confidence_of(matches))
+        # The covariance and evidence of the location are those of landmarks.
+        return replace(location, **answer, confidence=confidence_of(matches), covariance=None, evidence=None)
 
     def _matches(self, local: LandmarkMap, seen: SceneFeatures, row: int) -> tuple[PointMatches, Float[ndarray, "n 3"]]:
         """A query's matches, made once, and the points of its keypoints in the camera's frame."""
