@@ -10,17 +10,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 
-import cv2
-import numpy as np
 from jaxtyping import UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.scenes import Scene, load_scene
-from locus.scenes.formats import READERS
-from locus.scenes.reading import MAX_PIXELS, read_image
+from locus.scenes.load import is_scene
+from locus.scenes.reading import read_image
+from locus.scenes.video import Video
 
 IMAGE_SUFFIXES = frozenset(
     ".avif .bmp .gif .jp2 .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # noqa: SIM905
@@ -84,21 +82,16 @@ def _group(item: Input, every: int) -> tuple[str, Sequence[NamedImage]]:
     if isinstance(item, Scene):
         return item.name, _frames(item)
     path = Path(item)
+    if is_scene(path):
+        return path.resolve().name, _frames(load_scene(path))
     if path.is_dir():
         label = path.resolve().name
-        if is_scene(path):
-            return label, _frames(load_scene(path))
         return label, _files(path, sorted(_inside(path)), every)
     if path.exists():
         return "", _file(path, path.name, every)
     if glob.has_magic(str(item)):
         return _pattern(str(item), every)
     raise LocusError(f"{path} does not exist; name an image, a folder, a pattern in quotes, a video or a scene")
-
-
-def is_scene(folder: Path) -> bool:
-    """Whether a folder holds a scene of any format, rather than mere images."""
-    return any(reader.detect(folder) for reader in READERS.values())
 
 
 def _frames(scene: Scene) -> list[NamedImage]:
@@ -139,65 +132,3 @@ def _file(path: Path, name: str, every: int) -> Sequence[NamedImage]:
         return [NamedImage(name, lambda: read_image(path, upright=True), path)]
     video = Video(path, every)
     return [NamedImage(f"{name}/{i:06d}", lambda i=i: video.read(i), path) for i in range(0, video.count(), every)]
-
-
-class Video:
-    """Every so-many-th frame by its number, fast where they are asked for nearly in order, also by several threads."""
-
-    KEPT = 16  # frames that were passed on the way to a later one, for the thread that is about to ask for them
-
-    def __init__(self, path: Path, every: int = 1) -> None:
-        self.path = path
-        self.every = every
-        self._lock = Lock()
-        self._capture: cv2.VideoCapture | None = None
-        self._next = 0
-        self._passed: dict[int, UInt8[ndarray, "h w 3"]] = {}
-
-    def count(self) -> int:
-        """How many frames the file says it has."""
-        capture = self._opened()
-        size = capture.get(cv2.CAP_PROP_FRAME_WIDTH) * capture.get(cv2.CAP_PROP_FRAME_HEIGHT)
-        if size > MAX_PIXELS:
-            raise LocusError(f"{self.path} claims frames of more than {MAX_PIXELS // 10**6} million pixels; refused")
-        count = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
-        if count < 1:  # streams do not say
-            count = 0
-            while capture.grab():
-                count += 1
-        capture.release()
-        if not count:
-            raise LocusError(f"{self.path} is a video without a frame that can be read")
-        return count
-
-    def read(self, number: int) -> UInt8[ndarray, "h w 3"]:
-        with self._lock:
-            if number in self._passed:
-                return self._passed.pop(number)
-            if self._capture is None or number < self._next:
-                self._capture, self._next = self._opened(), 0
-            while True:
-                if not self._capture.grab():
-                    raise LocusError(f"{self.path} ends or is damaged before its frame {number}")
-                self._next += 1
-                if self._next > number:
-                    return self._picture()
-                passed = self._next - 1
-                if passed % self.every == 0 and number - passed <= self.KEPT * self.every:
-                    self._passed[passed] = self._picture()
-                    self._passed = dict(list(self._passed.items())[-self.KEPT :])
-
-    def _picture(self) -> UInt8[ndarray, "h w 3"]:
-        assert self._capture is not None
-        found, picture = self._capture.retrieve()
-        if not found:
-            raise LocusError(f"{self.path} is damaged at its frame {self._next - 1}")
-        return np.ascontiguousarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
-
-    def _opened(self) -> cv2.VideoCapture:
-        if not os.access(self.path, os.R_OK):
-            raise LocusError(f"{self.path} cannot be opened")
-        capture = cv2.VideoCapture(str(self.path))
-        if not capture.isOpened():
-            raise LocusError(f"{self.path} is not a video that OpenCV can read; convert it to MP4")
-        return capture

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from locus.errors import SceneError
-from locus.scenes.load import AS_STATED, SceneReading
+from locus.scenes.load import AS_STATED, SceneReading, is_scene
 from locus.scenes.scene import Scene
 
 
 def find_scenes(given: Sequence[str | Path]) -> list[Path]:
-    """Folders of scenes: paths as they are, globs expanded, and the lines of `.txt` lists, relative to the list."""
+    """Paths of scenes: as they are, globs expanded, and the lines of `.txt` lists, relative to the list."""
     found: list[Path] = []
     for each in given:
         path = Path(each)
@@ -23,7 +23,7 @@ def find_scenes(given: Sequence[str | Path]) -> list[Path]:
             matches = sorted(glob.glob(str(each)))  # noqa: PTH207  a pattern may be absolute
             if not matches:
                 raise SceneError(f"{each} is no scene, no list of scenes, and matches nothing")
-            found += [Path(match) for match in matches if Path(match).is_dir()]
+            found += [Path(match) for match in matches if Path(match).is_dir() or is_scene(Path(match))]
     return list(dict.fromkeys(found))
 
 

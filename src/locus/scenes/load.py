@@ -62,8 +62,8 @@ def load_scene(
     path = Path(os.path.abspath(path))  # noqa: PTH100  names `..` but leaves links their own name
     if path.is_file() and path.name == nerfstudio.FILE:  # people also point at the file itself
         path = path.parent
-    if not path.is_dir():
-        raise SceneError(f"{path} is a file, not a scene's folder" if path.exists() else f"{path} does not exist")
+    if not path.exists():
+        raise SceneError(f"{path} does not exist")
     scene = READERS[_checked(format, path)].read(path, allow_outside)
     given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}
     convention = replace(scene.convention, **{key: value for key, value in given.items() if value is not None})
@@ -72,6 +72,11 @@ def load_scene(
         reasons = "".join(f"; {name}: {reason}" for name, reason in list(skipped.items())[:3])
         raise SceneError(f"{path} was opened as {scene.format} but has no frames{reasons}")
     return replace(scene, convention=convention, sources=sources, skipped=skipped, folder=path)
+
+
+def is_scene(path: Path) -> bool:
+    """Whether a folder or file holds a scene of any format, rather than mere images."""
+    return any(reader.detect(path) for reader in READERS.values())
 
 
 def _checked(format: str | None, path: Path) -> str:

@@ -44,6 +44,14 @@ class Source(ABC):
     def pose(self) -> Float[ndarray, "4 4"]:
         """The matrix as stored; the scene's convention says what it means."""
 
+    def lens(self) -> Lens:
+        """What took the image, and depth and labels of the same camera. By default one that does not distort."""
+        return Lens()
+
+    def straight(self, values: Num[ndarray, "h w *c"]) -> Num[ndarray, "h w *c"]:
+        """What this camera took, an image or a map, as a pinhole camera would have seen it."""
+        return self.lens().straighten(values, self.camera()) if self.lens().distorts else values
+
     def semantic(self) -> Int32[ndarray, "h w"] | None:
         """Class ids, 0 where unlabelled; None if the scene has no labels."""
         return None
@@ -72,8 +80,7 @@ class FileSource(Source):
     depth_path: Path | None
 
     def image(self) -> UInt8[ndarray, "h w 3"]:
-        image, lens = read_image(self.image_path), self.lens()
-        return lens.undistort_image(image, self.camera()) if lens.distorts else image
+        return self.straight(read_image(self.image_path))
 
     def image_size(self) -> tuple[int, int]:
         return image_size(self.image_path)
@@ -81,16 +88,7 @@ class FileSource(Source):
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is None:
             raise LocusError("the scene names no depth file for it")
-        return self.undistorted(read_depth(self.depth_path))
-
-    def lens(self) -> Lens:
-        """By default one that does not distort."""
-        return Lens()
-
-    def undistorted(self, values: Num[ndarray, "h w"]) -> Num[ndarray, "h w"]:
-        """A depth or label map as a pinhole camera would have seen it."""
-        lens = self.lens()
-        return lens.undistort_map(values, self.camera()) if lens.distorts else values
+        return self.straight(read_depth(self.depth_path))
 
     def label_files(self) -> Sequence[Path]:
         """The files that labels are made from."""

@@ -10,10 +10,10 @@ from jaxtyping import Float, Float32, UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
-from locus.features.images import NamedImage, is_scene, sources
+from locus.features.images import NamedImage, sources
 from locus.geometry import Camera
 from locus.scenes import Scene, SceneReading
-from locus.scenes.load import AS_STATED
+from locus.scenes.load import AS_STATED, is_scene
 
 
 def open_inputs(words: Sequence[str], reading: SceneReading = AS_STATED) -> list[str | Scene]:
@@ -23,7 +23,7 @@ def open_inputs(words: Sequence[str], reading: SceneReading = AS_STATED) -> list
 
 def _opened(word: str, reading: SceneReading) -> str | Scene:
     path = Path(word)
-    if path.is_dir() and (reading.format is not None or is_scene(path)):
+    if is_scene(path) or (path.is_dir() and reading.format is not None):
         return reading.load(path)
     if path.exists() or has_magic(word):
         return word
@@ -33,15 +33,19 @@ def _opened(word: str, reading: SceneReading) -> str | Scene:
 
 def open_scene(word: str, reading: SceneReading = AS_STATED) -> tuple[Scene, int | None]:
     """The scene that SCENE or SCENE:NAME names, and the index of the frame, if one is named."""
-    if Path(word).is_dir():
+    if _may_be_scene(Path(word)):
         return reading.load(word), None
     for at, letter in enumerate(word):  # names of folders and frames may hold colons themselves
-        if letter == ":" and Path(word[:at]).is_dir():
+        if letter == ":" and _may_be_scene(Path(word[:at])):
             scene = reading.load(word[:at])
             return scene, frame_index(scene, word[at + 1 :])
     if Path(word).exists():
-        raise LocusError(f"{word} is no scene; name a scene's folder, or a frame as SCENE:NAME")
+        raise LocusError(f"{word} is no scene; name a scene, or a frame as SCENE:NAME")
     raise LocusError(f"{word} does not exist; name files and folders that are there, or a frame as SCENE:NAME")
+
+
+def _may_be_scene(path: Path) -> bool:
+    return path.is_dir() or (path.is_file() and is_scene(path))
 
 
 def frame_index(scene: Scene, name: str) -> int:

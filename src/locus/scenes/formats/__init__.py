@@ -11,11 +11,11 @@ class Reader(Protocol):
     """What the module of a format has."""
 
     def detect(self, path: Path) -> bool:
-        """Whether a folder looks like this format, quickly and from file names alone."""
+        """Whether a folder, or a file, looks like this format: quickly, from names or a file's first bytes."""
         ...
 
     def read(self, path: Path, allow_outside: bool) -> Scene:
-        """The scene in a folder. Opens no image; raises SceneError where the files make no sense."""
+        """The scene in a folder or file. Opens no image; raises SceneError where the files make no sense."""
         ...
 
 

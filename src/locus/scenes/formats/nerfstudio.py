@@ -80,11 +80,11 @@ class TransformsFrame(FileSource):
 
     def semantic(self) -> Int32[ndarray, "h w"] | None:
         path = self.label_paths.get("semantic_file_path")
-        return None if path is None else self.undistorted(read_labels(path))
+        return None if path is None else self.straight(read_labels(path))
 
     def instance(self) -> Int32[ndarray, "h w"] | None:
         path = self.label_paths.get("instance_file_path")
-        return None if path is None else self.undistorted(read_labels(path))
+        return None if path is None else self.straight(read_labels(path))
 
     def label_files(self) -> Sequence[Path]:
         return tuple(self.label_paths.values())

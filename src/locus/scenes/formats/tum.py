@@ -10,9 +10,8 @@ from pathlib import Path
 from re import search
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from numpy import ndarray
-from scipy.spatial.transform import Rotation
 
 from locus.errors import SceneError
 from locus.geometry import Camera
@@ -20,6 +19,7 @@ from locus.scenes.lens import Lens
 from locus.scenes.reading import camera_from_opencv, frame_name, names_file, path_inside, read_numbers
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import PosedFile
+from locus.scenes.timing import TOGETHER, mutual_nearest, poses_at
 
 # fx fy cx cy k1 k2 p1 p2 k3 of the benchmark's colour cameras, for 640×480, from its documentation.
 BENCHMARK = {
@@ -28,8 +28,6 @@ BENCHMARK = {
     "3": (535.4, 539.2, 320.1, 247.6),
 }
 LISTS = ("rgb.txt", "depth.txt", "groundtruth.txt")
-TOGETHER = 0.02  # seconds between a colour image, its depth image and its pose, as in the benchmark's tools
-MAX_GAP = 0.2  # seconds between two poses that may be interpolated; a hand moves some centimetres in it
 
 
 def detect(path: Path) -> bool:
@@ -41,7 +39,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     rgb_times, rgb_files = read_list(path / "rgb.txt", 1, skipped)
     depth_times, depth_files = read_list(path / "depth.txt", 1, skipped)
     pose_times, pose_rows = read_list(path / "groundtruth.txt", 7, skipped)
-    poses, posed = poses_at(rgb_times, pose_times, pose_rows, path / "groundtruth.txt")
+    poses, posed = poses_at(rgb_times, pose_times, pose_numbers(pose_rows, path / "groundtruth.txt"))
     depth_of = mutual_nearest(rgb_times, depth_times, TOGETHER)
     calibration = read_calibration(path)
     sources = []
@@ -79,49 +77,12 @@ def read_list(path: Path, columns: int, skipped: dict[str, str]) -> tuple[Float[
     return np.array(times), [entries[time] for time in times]
 
 
-def mutual_nearest(a: Float[ndarray, "n"], b: Float[ndarray, "m"], limit: float) -> list[int]:
-    """For each time in a, the index in b if the two are each other's nearest and within the limit, else -1."""
-    if not len(a) or not len(b):
-        return [-1] * len(a)
-    b_of, a_of = nearest(a, b), nearest(b, a)
-    good = (np.abs(a - b[b_of]) <= limit) & (a_of[b_of] == np.arange(len(a)))
-    return np.where(good, b_of, -1).tolist()
-
-
-def nearest(a: Float[ndarray, "n"], b: Float[ndarray, "m"]) -> Int[ndarray, "n"]:
-    """For each time in a, the index of the nearest in b."""
-    after = np.searchsorted(b, a).clip(1, max(len(b) - 1, 1))
-    before = after - 1
-    after = after.clip(max=len(b) - 1)
-    return np.where(np.abs(a - b[before]) <= np.abs(a - b[after]), before, after)
-
-
-def poses_at(
-    times: Float[ndarray, "n"], pose_times: Float[ndarray, "m"], rows: list[list[str]], path: Path
-) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
-    """Poses between the stored ones, positions linear, rotations along the shortest arc; and where there is one."""
+def pose_numbers(rows: list[list[str]], path: Path) -> Float[ndarray, "n 7"]:
+    """Positions and quaternions, as the lines of a trajectory have them."""
     try:
-        values = np.array(rows, dtype=np.float64).reshape(-1, 7)
+        return np.array(rows, dtype=np.float64).reshape(-1, 7)
     except ValueError:
         raise SceneError(f"{path}: each line should hold a time, a position and a quaternion, all numbers") from None
-    sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
-    poses = np.tile(np.eye(4), (len(times), 1, 1))
-    if not sound.any():
-        return poses, np.zeros(len(times), bool)
-    pose_times, values = pose_times[sound], values[sound]
-    after = np.searchsorted(pose_times, times).clip(max=len(pose_times) - 1)
-    before = (after - 1).clip(min=0)
-    gap = pose_times[after] - pose_times[before]
-    between = (gap > 0) & (gap <= MAX_GAP) & (pose_times[before] <= times) & (times <= pose_times[after])
-    # Elsewhere the nearest pose will do if it is near enough: both ends of the arc are that one.
-    near = nearest(times, pose_times)
-    before, after = np.where(between, before, near), np.where(between, after, near)
-    share = np.where(between, (times - pose_times[before]) / np.where(between, gap, 1.0), 0.0)[:, None]
-    rotations = Rotation.from_quat(values[:, 3:])
-    arc = (rotations[before].inv() * rotations[after]).as_rotvec()
-    poses[:, :3, :3] = (rotations[before] * Rotation.from_rotvec(arc * share)).as_matrix()
-    poses[:, :3, 3] = (1 - share) * values[before, :3] + share * values[after, :3]
-    return poses, between | (np.abs(pose_times[near] - times) <= TOGETHER)
 
 
 def read_calibration(path: Path) -> tuple[float, ...] | Path:

@@ -1,0 +1,75 @@
+"""Frames of a video, by their number."""
+
+import os
+from pathlib import Path
+from threading import Lock
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
+from numpy import ndarray
+
+from locus.errors import LocusError
+from locus.scenes.reading import MAX_PIXELS
+
+
+class Video:
+    """Every so-many-th frame by its number, fast where they are asked for nearly in order, also by several threads."""
+
+    KEPT = 16  # frames that were passed on the way to a later one, for the thread that is about to ask for them
+
+    def __init__(self, path: Path, every: int = 1) -> None:
+        self.path = path
+        self.every = every
+        self._lock = Lock()
+        self._capture: cv2.VideoCapture | None = None
+        self._next = 0
+        self._passed: dict[int, UInt8[ndarray, "h w 3"]] = {}
+
+    def count(self) -> int:
+        """How many frames the file says it has."""
+        capture = self._opened()
+        size = capture.get(cv2.CAP_PROP_FRAME_WIDTH) * capture.get(cv2.CAP_PROP_FRAME_HEIGHT)
+        if size > MAX_PIXELS:
+            raise LocusError(f"{self.path} claims frames of more than {MAX_PIXELS // 10**6} million pixels; refused")
+        count = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
+        if count < 1:  # streams do not say
+            count = 0
+            while capture.grab():
+                count += 1
+        capture.release()
+        if not count:
+            raise LocusError(f"{self.path} is a video without a frame that can be read")
+        return count
+
+    def read(self, number: int) -> UInt8[ndarray, "h w 3"]:
+        with self._lock:
+            if number in self._passed:
+                return self._passed.pop(number)
+            if self._capture is None or number < self._next:
+                self._capture, self._next = self._opened(), 0
+            while True:
+                if not self._capture.grab():
+                    raise LocusError(f"{self.path} ends or is damaged before its frame {number}")
+                self._next += 1
+                if self._next > number:
+                    return self._picture()
+                passed = self._next - 1
+                if passed % self.every == 0 and number - passed <= self.KEPT * self.every:
+                    self._passed[passed] = self._picture()
+                    self._passed = dict(list(self._passed.items())[-self.KEPT :])
+
+    def _picture(self) -> UInt8[ndarray, "h w 3"]:
+        assert self._capture is not None
+        found, picture = self._capture.retrieve()
+        if not found:
+            raise LocusError(f"{self.path} is damaged at its frame {self._next - 1}")
+        return np.ascontiguousarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
+
+    def _opened(self) -> cv2.VideoCapture:
+        if not os.access(self.path, os.R_OK):
+            raise LocusError(f"{self.path} cannot be opened")
+        capture = cv2.VideoCapture(str(self.path))
+        if not capture.isOpened():
+            raise LocusError(f"{self.path} is not a video that OpenCV can read; convert it to MP4")
+        return capture
