@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
+from timeit import repeat
 
 import numpy as np
 import torch
@@ -141,12 +143,7 @@ def _stages(world: LandmarkMap, model, frame, features) -> dict[str, float]:
 
 def _median(work: Callable[[], object]) -> float:
     work()
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+    return median(repeat(work, number=1, repeat=REPEATS))
 
 
 if __name__ == "__main__":

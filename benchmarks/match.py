@@ -6,10 +6,10 @@ Two frames of the scene, at their own size. The last line is the whole, as a mul
 """
 
 import argparse
-import time
 from collections.abc import Callable
+from statistics import median
+from timeit import repeat
 
-import numpy as np
 import torch
 
 from locus import load_scene
@@ -45,21 +45,12 @@ def main() -> None:
         "patches matched instead": lambda: match(*features, *sizes, Rule()),
         "pose, five points": lambda: relative_pose(matches, *cameras),
     }
-    seconds = {name: median(stage) for name, stage in stages.items()}
+    seconds = {name: median(repeat(stage, number=1, repeat=REPEATS)) for name, stage in stages.items()}
     for name, taken in seconds.items():
         print(f"{name:32} {1e3 * taken:7.0f} ms")
     transformer, keypoints, matching, _, pose = seconds.values()
     whole = transformer + keypoints + matching + pose
     print(f"{'all':32} {1e3 * whole:7.0f} ms, {whole / transformer:.1f} × the transformer")
-
-
-def median(run: Callable[[], object]) -> float:
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 if __name__ == "__main__":

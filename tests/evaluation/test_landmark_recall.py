@@ -21,7 +21,7 @@ RECALL = LandmarkRecall(radius=0.6, random=50)
 def test_a_spot_is_found_where_the_most_similar_patch_lies_within_the_radius(patches):
     points = np.array([[[[0, 0, 0], [1, 0, 0]]], [[[0.1, 0, 0], [np.nan] * 3]]], np.float32)  # two views of two patches
     features = torch.tensor([[[[[0.0, 1.0], [1.0, 0.0]]], [[[0.6, 0.8], [0.0, 1.0]]]]])
-    views = SceneFeatures(patches.scene, [0, 1], features, points)
+    views = SceneFeatures(patches.scene, [0, 1], points, features)
     positions, embeddings = np.zeros((2, 3), np.float32), np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
     found = look_for(positions, embeddings, views, 0.2)
     assert found[0].tolist() == [[1, 0, 1], [1, 1, pytest.approx(0.6)]]

@@ -5,6 +5,7 @@ from functools import cache
 import cv2
 import numpy as np
 import pytest
+from huggingface_hub import constants
 
 from locus.errors import WeightsError
 from locus.keypoints import detection, detector, glue
@@ -14,6 +15,13 @@ from locus.keypoints import detection, detector, glue
 def small(monkeypatch):
     """Networks look at images of 256 pixels: a third of the time."""
     monkeypatch.setattr(detection, "SHORTER", 256)
+
+
+@pytest.fixture
+def no_hub(monkeypatch, tmp_path):
+    """The Hugging Face hub is out of reach, and nothing was fetched before."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
 
 
 @pytest.fixture(scope="session")

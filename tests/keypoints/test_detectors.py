@@ -148,11 +148,8 @@ def test_weights_of_your_own_are_taken(found, drawn, tmp_path):
     assert detector(f"xfeat={tmp_path / 'own.pt'}").fingerprint != same.fingerprint
 
 
-def test_superpoint_offline_says_what_to_do(monkeypatch, tmp_path):
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+@pytest.mark.usefixtures("no_hub")
+def test_superpoint_offline_says_what_to_do():
     with pytest.raises(WeightsError, match="superpoint is not in the Hugging Face cache, and the hub could not be"):
         detector("superpoint")
 

@@ -109,11 +109,8 @@ def test_names_without_a_lightglue_are_refused(tmp_path):
         glue(f"xfeat={tmp_path / 'other.pth'}")
 
 
-def test_superpoints_lightglue_offline_says_what_to_do(monkeypatch, tmp_path):
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+@pytest.mark.usefixtures("no_hub")
+def test_superpoints_lightglue_offline_says_what_to_do():
     with pytest.raises(WeightsError, match="lightglue_superpoint is not in the Hugging Face cache"):
         glue("superpoint")
 

@@ -87,7 +87,7 @@ def seen(place: Scene, scales: int = 1, world: int = 0) -> SceneFeatures:
     """The perfect features of a scene."""
     points = np.stack([patch_points(frame, GRID)[0] for frame in place]).astype(np.float32)
     of_frames = torch.stack([features(source.shot, scales, world) for source in place.sources], dim=1)
-    return SceneFeatures(place, list(range(len(place))), of_frames, points)
+    return SceneFeatures(place, list(range(len(place))), points, of_frames)
 
 
 def wanderer(count: int, seed: int = 0) -> list[room.Shot]:

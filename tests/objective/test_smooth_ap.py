@@ -19,6 +19,14 @@ def as_one_list(scores, positive, universe, tau):
 
 KINDS = ["spread", "narrow", "equal", "poles", "beyond", "duplicated", "far apart"]
 MASKS = ["few", "half", "all positive", "one positive", "empty columns", "none positive"]
+CASES = (  # n, m, tau, kind, mask, seed
+    st.integers(1, 60),
+    st.integers(1, 9),
+    st.floats(0.005, 0.1),
+    st.sampled_from(KINDS),
+    st.sampled_from(MASKS),
+    st.integers(0, 10**6),
+)
 
 
 def draw_scores(kind: str, n: int, m: int, generator: torch.Generator) -> torch.Tensor:
@@ -65,16 +73,8 @@ def assert_accurate(got, wanted, tau):
 
 
 @settings(max_examples=300, deadline=None)
-@given(
-    st.integers(1, 60),
-    st.integers(1, 9),
-    st.floats(0.005, 0.1),
-    st.sampled_from(KINDS),
-    st.sampled_from(MASKS),
-    st.sampled_from([torch.float32, torch.float64]),
-    st.integers(0, 10**6),
-)
-def test_value_and_gradient_are_those_of_the_definition(n, m, tau, kind, mask, dtype, seed):
+@given(*CASES, st.sampled_from([torch.float32, torch.float64]))
+def test_value_and_gradient_are_those_of_the_definition(n, m, tau, kind, mask, seed, dtype):
     generator = torch.Generator().manual_seed(seed)
     scores = draw_scores(kind, n, m, generator).to(dtype)
     positive, universe = draw_masks(mask, n, m, generator)
@@ -109,14 +109,7 @@ def test_two_pairs_in_closed_form_even_where_the_sigmoid_is_flat(gap, tau):
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.integers(1, 40),
-    st.integers(1, 9),
-    st.floats(0.005, 0.1),
-    st.sampled_from(KINDS),
-    st.sampled_from(MASKS),
-    st.integers(0, 10**6),
-)
+@given(*CASES)
 def test_smooth_ap_is_the_definition_on_every_column(n, m, tau, kind, mask, seed):
     generator = torch.Generator().manual_seed(seed)
     scores = draw_scores(kind, n, m, generator)

@@ -87,7 +87,7 @@ def replica(root: Path, shots: list[Shot]) -> None:
     (root.parent / "cam_params.json").write_text(json.dumps({"camera": camera}))
 
 
-def nerfstudio(root: Path, shots: list[Shot]) -> None:
+def nerfstudio(root: Path, shots: list[Shot]) -> Path:
     frames = []
     for shot in shots:
         save(root / f"images/{shot.name}.png", shot.image)
@@ -97,6 +97,7 @@ def nerfstudio(root: Path, shots: list[Shot]) -> None:
         frames[-1]["transform_matrix"] = matrix
     content = {"camera_model": "OPENCV", "fl_x": FX, "fl_y": FY, "cx": CX, "cy": CY, "w": WIDTH, "h": HEIGHT}
     (root / "transforms.json").write_text(json.dumps(content | {"frames": frames}))
+    return root
 
 
 def colmap(root: Path, shots: list[Shot]) -> None:

@@ -122,10 +122,7 @@ def test_real_data_is_sound_and_every_frame_loads(name, frames, real_data):
 
 @pytest.fixture(scope="module")
 def room_folder(tmp_path_factory):
-    root = tmp_path_factory.mktemp("scene") / "room"
-    root.mkdir()
-    layouts.nerfstudio(root, room.shots(16))
-    return root
+    return layouts.nerfstudio(tmp_path_factory.mktemp("scene") / "room", room.shots(16))
 
 
 @pytest.mark.parametrize("mistake", [name for name in MISTAKES if "two" not in name])

@@ -39,4 +39,4 @@ def perfect(scene: Scene, kind: str = "instance") -> SceneFeatures:
     shares = np.stack([(cells == k).mean(axis=(2, 4)) for k in range(8)], axis=-1)
     features = torch.nn.functional.normalize(torch.from_numpy(shares).float(), dim=-1)
     points = np.full((len(maps), rows, columns, 3), np.nan, np.float32)
-    return SceneFeatures(scene, list(range(len(maps))), features[None], points)
+    return SceneFeatures(scene, list(range(len(maps))), points, features[None])

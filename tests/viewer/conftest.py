@@ -11,10 +11,7 @@ from tests.scenes import layouts, room
 
 @pytest.fixture(scope="session")
 def room_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("viewer") / "room"
-    folder.mkdir()
-    layouts.nerfstudio(folder, room.shots(12))
-    return folder
+    return layouts.nerfstudio(tmp_path_factory.mktemp("viewer") / "room", room.shots(12))
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,7 @@ class LandmarkRecall(Benchmark):
     def measure(self, method: Method, patches: ScenePatches) -> dict[str, Any]:
         """For every kind of spot: in which share of the views it is found again."""
         features = method.features(patches, self.radius).float()
-        seen = SceneFeatures(patches.scene, patches.indices, features[None], patches.points)
+        seen = SceneFeatures(patches.scene, patches.indices, patches.points, features[None])
         middle = len(seen) // 2
         chosen_in, held_out = seen.take(range(middle)), seen.take(range(middle, len(seen)))
         found = observations.patches(chosen_in)

@@ -87,7 +87,7 @@ class ModelMethod(Method):
             name = patches.scene.sources[missing[0]].name
             raise EvaluationError(f"{self.label} gives no features for frame {name} of {patches.scene.name}")
         kept = [rows[index] for index in patches.indices]
-        return SceneFeatures(patches.scene, patches.indices, dense.features[:, kept], dense.points[kept])
+        return SceneFeatures(patches.scene, patches.indices, dense.points[kept], dense.features[:, kept])
 
 
 class Truth(Method):

@@ -116,7 +116,7 @@ class Regions(Benchmark):
     ) -> list[dict[str, Any]]:
         random = np.random.default_rng(self.seed)
         seen = [
-            SceneFeatures(patches.scene, patches.indices, own[None], patches.points)
+            SceneFeatures(patches.scene, patches.indices, patches.points, own[None])
             for patches, own in zip(scenes, features, strict=True)
         ]
         views = [view for each in seen for view in frame_features(each)]

@@ -12,6 +12,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.features.dense import ReadFrames
 from locus.geometry import invert, transform
 from locus.objective import draw_landmarks
 from locus.scenes import Frame, Scene
@@ -48,23 +49,11 @@ class LandmarkBatch:
 
 
 @dataclass(frozen=True, eq=False)
-class ScenePatches:
-    """The frames of a scene that can be read and are of one size, and what their patches show."""
+class ScenePatches(ReadFrames):
+    """What the patches of a scene show."""
 
-    scene: Scene
-    indices: list[int]
-    """Each frame's index in the scene."""
-    points: Float32[ndarray, "frames rows columns 3"]
-    """World points of the patches, NaN where there is none."""
     overlap: Float32[ndarray, "frames frames"]
     """The share of frame a's patches that frame b sees."""
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    @property
-    def grid(self) -> tuple[int, int]:
-        return self.points.shape[1], self.points.shape[2]
 
     @property
     def known(self) -> Bool[ndarray, "frames rows columns"]:
@@ -75,10 +64,6 @@ class ScenePatches:
     def mutual_overlap(self) -> Float32[ndarray, "frames frames"]:
         """The lesser of the shares that two frames see of each other."""
         return np.minimum(self.overlap, self.overlap.T)
-
-    def frame(self, row: int) -> Frame:
-        """The frame that a row of `points` is of."""
-        return self.scene[self.indices[row]]
 
     def size(self, row: int) -> tuple[int, int]:
         """(width, height) of a frame."""

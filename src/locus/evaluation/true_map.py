@@ -33,7 +33,7 @@ class TrueMap(ModelMethod):
 
     def seen(self, patches: ScenePatches) -> SceneFeatures:
         features = true_features(patches.points, self.model.dimension, zlib.crc32(patches.scene.name.encode()))
-        return SceneFeatures(patches.scene, patches.indices, features[None], patches.points)
+        return SceneFeatures(patches.scene, patches.indices, patches.points, features[None])
 
 
 def true_features(

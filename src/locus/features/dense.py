@@ -19,14 +19,12 @@ FRAMES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False)
-class SceneFeatures:
-    """What a model sees of a scene. The frames are those that could be read, in the scene's order."""
+class ReadFrames:
+    """The frames of a scene that could be read and are of one size, in the scene's order, and their patches."""
 
     scene: Scene
     indices: list[int]
     """Each frame's place in the scene."""
-    features: Float[Tensor, "scales frames rows columns c"]
-    """Unit length, on the CPU."""
     points: Float32[ndarray, "frames rows columns 3"]
     """World points of the patches, NaN where there is none."""
 
@@ -38,16 +36,24 @@ class SceneFeatures:
         """(rows, columns) of patches."""
         return self.points.shape[1], self.points.shape[2]
 
+    def frame(self, row: int) -> Frame:
+        """The frame that a row is of."""
+        return self.scene[self.indices[row]]
+
+
+@dataclass(frozen=True, eq=False)
+class SceneFeatures(ReadFrames):
+    """What a model sees of a scene."""
+
+    features: Float[Tensor, "scales frames rows columns c"]
+    """Unit length, on the CPU."""
+
     def take(self, rows: Sequence[int]) -> "SceneFeatures":
         """Some of the frames."""
         chosen = list(rows)
         return SceneFeatures(
-            self.scene, [self.indices[row] for row in chosen], self.features[:, chosen], self.points[chosen]
+            self.scene, [self.indices[row] for row in chosen], self.points[chosen], self.features[:, chosen]
         )
-
-    def frame(self, row: int) -> Frame:
-        """The frame that a row of `features` and `points` is of."""
-        return self.scene[self.indices[row]]
 
 
 @torch.no_grad()
@@ -65,4 +71,4 @@ def scene_features(model: LoCUS, scene: Scene, cache: Path | None = None, *, pro
         tokens = torch.from_numpy(np.asarray(cached.tokens[first : first + FRAMES_AT_ONCE], np.float32))
         parts.append(model.head_features(tokens.to(device), cached.grid).cpu())
     places = {source.name: index for index, source in enumerate(scene.sources)}
-    return SceneFeatures(scene, [places[name] for name in cached.frames], torch.cat(parts, dim=1), cached.points)
+    return SceneFeatures(scene, [places[name] for name in cached.frames], cached.points, torch.cat(parts, dim=1))

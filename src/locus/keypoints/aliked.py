@@ -1,28 +1,22 @@
 """ALIKED (Zhao et al. 2023): keypoints finer than a pixel, with deformable descriptors of 128 dimensions."""
 
-from pathlib import Path
+from typing import Any
 
-import torch
+from torch import Tensor
 
-from locus.keypoints.detection import Detector, Image, Keypoints, in_image, resized
-from locus.keypoints.networks import filled, kornia_features, read_weights
+from locus.keypoints.networks import KorniaDetector, Weights, filled
 
 
-class Aliked(Detector):
+class Aliked(KorniaDetector):
     """kornia's ALIKED-N(16) with the authors' weights."""
 
     name = "aliked"
     dimension = 128
 
-    def __init__(self, count: int, weights: str | Path | None = None) -> None:
-        kornia, found = kornia_features(), read_weights(self.name, weights)
-        self.count = count
-        network = kornia.ALIKED("aliked-n16", max_num_keypoints=count, detection_threshold=0.0)
-        self.network = filled(network, found, derived="dkd.hw_grid")
-        self.fingerprint = f"aliked {found.fingerprint} {count} 1"
+    def built(self, kornia: Any, weights: Weights) -> Any:
+        network = kornia.ALIKED("aliked-n16", max_num_keypoints=self.count, detection_threshold=0.0)
+        return filled(network, weights, derived="dkd.hw_grid")
 
-    @torch.inference_mode()
-    def found(self, image: Image) -> Keypoints:
-        pixels = resized(image)
+    def seen(self, pixels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         output = self.network(pixels)[0]
-        return in_image(output.keypoints, output.keypoint_scores, output.descriptors, image, pixels)
+        return output.keypoints, output.keypoint_scores, output.descriptors

@@ -1,9 +1,12 @@
 """Networks of kornia with weights from LoCUS's store or from a file; kornia itself never downloads anything."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from locus.backbones.conversion import mismatches, read
@@ -11,6 +14,7 @@ from locus.backbones.sources import PICKLED, locate
 from locus.backbones.store import WEIGHTS
 from locus.errors import LocusError, WeightsError
 from locus.files import content_hash
+from locus.keypoints.detection import Detector, Image, Keypoints, in_image, resized
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -51,3 +55,26 @@ def filled(network: Network, weights: Weights, derived: str = "") -> Network:
         raise WeightsError(f"{weights.where} holds no {type(network).__name__}: {wrong}")
     network.load_state_dict({**own, **tensors})
     return network.eval().requires_grad_(False)
+
+
+class KorniaDetector(Detector):
+    """A detector whose network kornia has."""
+
+    def __init__(self, count: int, weights: str | Path | None = None) -> None:
+        found = read_weights(self.name, weights)
+        self.count = count
+        self.network = self.built(kornia_features(), found)
+        self.fingerprint = f"{self.name} {found.fingerprint} {count} 1"
+
+    @torch.inference_mode()
+    def found(self, image: Image) -> Keypoints:
+        pixels = resized(image)
+        return in_image(*self.seen(pixels), image, pixels)
+
+    @abstractmethod
+    def built(self, kornia: Any, weights: Weights) -> Any:
+        """The network, filled with the weights."""
+
+    @abstractmethod
+    def seen(self, pixels: Float[Tensor, "1 3 h w"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Positions, scores and descriptors of the keypoints of an image."""

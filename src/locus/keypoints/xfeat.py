@@ -1,28 +1,23 @@
 """XFeat (Potje et al. 2024): small, quick, 64 dimensions."""
 
-from pathlib import Path
+from typing import Any
 
-import torch
+from torch import Tensor
 
-from locus.keypoints.detection import Detector, Image, Keypoints, in_image, resized
-from locus.keypoints.networks import filled, kornia_features, read_weights
+from locus.keypoints.networks import KorniaDetector, Weights, filled
 
 
-class XFeat(Detector):
-    """kornia's XFeat with the authors' weights."""
+class XFeat(KorniaDetector):
+    """kornia's XFeat with the authors' weights. It takes sides in whole blocks; else kornia would resize them again."""
 
     name = "xfeat"
     dimension = 64
 
-    def __init__(self, count: int, weights: str | Path | None = None) -> None:
-        kornia, found = kornia_features(), read_weights(self.name, weights)
-        self.count = count
-        self.network = kornia.XFeat(top_k=count).eval()
-        filled(self.network.net, found)
-        self.fingerprint = f"xfeat {found.fingerprint} {count} 1"
+    def built(self, kornia: Any, weights: Weights) -> Any:
+        network = kornia.XFeat(top_k=self.count).eval()
+        filled(network.net, weights)
+        return network
 
-    @torch.inference_mode()
-    def found(self, image: Image) -> Keypoints:
-        pixels = resized(image)  # in whole blocks, so that kornia does not resize it again
+    def seen(self, pixels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         output = self.network.detectAndCompute(pixels)[0]
-        return in_image(output["keypoints"], output["scores"], output["descriptors"], image, pixels)
+        return output["keypoints"], output["scores"], output["descriptors"]
