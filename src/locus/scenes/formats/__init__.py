@@ -7,6 +7,7 @@ from locus.scenes.formats import (
     colmap,
     matterport,
     nerfstudio,
+    polycam,
     replica,
     rtabmap,
     scannet,
@@ -41,4 +42,5 @@ READERS: dict[str, Reader] = {
     "taskonomy": taskonomy,
     "colmap": colmap,
     "rtabmap": rtabmap,
+    "polycam": polycam,
 }
