@@ -120,7 +120,8 @@ def test_a_stereo_camera_gives_images_and_poses_but_no_depth(tmp_path, shots):
     assert frame.camera.fx == room.FX
     np.testing.assert_array_equal(frame.image, shots[0].image)
     np.testing.assert_allclose(frame.world_from_camera, shots[0].world_from_camera, atol=1e-6)
-    with pytest.raises(FrameError, match="right image of a stereo camera"):
+    assert not frame.has_depth
+    with pytest.raises(FrameError, match="of a stereo camera RTAB-Map keeps the right image"):
         frame.depth  # noqa: B018
 
 

@@ -112,6 +112,21 @@ def test_depth_that_a_format_cannot_hold_is_unknown_there_and_counted(folder, tm
 
 
 @pytest.mark.parametrize("to", FORMATS)
+def test_frames_without_depth_are_written_without(folder, tmp_path, shots, to):
+    layouts.edit(folder, lambda content: [frame.pop("depth_file_path") for frame in content["frames"]])
+    out = export(locus.load_scene(folder), tmp_path / "out", to)
+    assert not [file for file in out.rglob("*") if "depth" in file.name]
+    if to == "tum":
+        assert np.loadtxt(out / "groundtruth.txt").shape == (8, 8)
+    else:
+        for frame, shot in zip(locus.load_scene(out), shots, strict=True):
+            np.testing.assert_array_equal(frame.image, shot.image)
+            np.testing.assert_allclose(frame.world_from_camera, shot.world_from_camera, atol=1e-12)
+    if to == "colmap":
+        assert not pycolmap.Reconstruction(out / "sparse" / "0").points3D
+
+
+@pytest.mark.parametrize("to", FORMATS)
 def test_unreadable_frames_are_left_out_and_named(folder, tmp_path, to):
     scene = locus.load_scene(folder)
     (folder / "images/000005.png").unlink()

@@ -51,11 +51,11 @@ def read(path: Path, allow_outside: bool) -> Scene:
     optimised = optimised_poses(path)
     nodes = rows(
         path,
-        "SELECT Node.id, map_id, CASE WHEN length(pose) = 48 THEN pose END, length(image) "
+        "SELECT Node.id, map_id, CASE WHEN length(pose) = 48 THEN pose END, length(image), length(depth) "
         "FROM Node LEFT JOIN Data ON Data.id = Node.id WHERE typeof(Node.id) = 'integer' ORDER BY Node.id",
     )
     # Each session's odometry has coordinates of its own.
-    sessions = Counter(map_id for _, map_id, _, size in nodes if size).most_common(1)
+    sessions = Counter(map_id for _, map_id, _, size, _ in nodes if size).most_common(1)
     if not optimised:
         warnings.warn(
             f"{path} has no optimised graph; its odometry is used, which drifts (close RTAB-Map properly, or run "
@@ -63,8 +63,8 @@ def read(path: Path, allow_outside: bool) -> Scene:
             stacklevel=4,
         )
     skipped: dict[str, str] = {}
-    posed: dict[int, Float[ndarray, "4 4"]] = {}
-    for node, map_id, blob, size in nodes:
+    posed: dict[int, tuple[Float[ndarray, "4 4"], bool]] = {}
+    for node, map_id, blob, size, depth_size in nodes:
         pose = optimised.get(node) if optimised else odometry_pose(blob)
         if not size or size <= FOUR_BYTES:
             skipped[str(node)] = "no image"
@@ -73,12 +73,13 @@ def read(path: Path, allow_outside: bool) -> Scene:
         elif pose is None:
             skipped[str(node)] = "not in the optimised graph" if optimised else "no pose"
         else:
-            posed[node] = pose
-    cameras = camera_count(path, list(posed)[:LOOKED_AT])
+            posed[node] = pose, bool(depth_size) and depth_size > FOUR_BYTES
+    cameras = first_calibration(path, list(posed)[:LOOKED_AT])
+    count, stereo = len(cameras), any(camera.is_stereo for camera in cameras)
     sources = [
-        RtabmapFrame(f"{node}-{place}" if cameras > 1 else str(node), path, node, place, cameras, pose)
-        for node, pose in posed.items()
-        for place in range(cameras)
+        RtabmapFrame(f"{node}-{k}" if count > 1 else str(node), path, node, k, count, pose, has_depth and not stereo)
+        for node, (pose, has_depth) in posed.items()
+        for k in range(count)
     ]
     return Scene(path.stem, "rtabmap", sources, skipped=skipped)
 
@@ -127,17 +128,17 @@ def optimised_poses(path: Path) -> dict[int, Float[ndarray, "4 4"]]:
     return dict(zip(ids.tolist(), map(transform_from, poses.reshape(-1, 12)), strict=True))
 
 
-def camera_count(path: Path, nodes: list[int]) -> int:
-    """How many cameras a node has, which all have alike. To ask all nodes would be to read the whole file."""
+def first_calibration(path: Path, nodes: list[int]) -> list[RtabmapCamera]:
+    """The cameras of a node; all nodes have as many, of one kind. To ask them all would be to read the whole file."""
     reason = None
     for node in nodes:
         try:
-            return len(unpack_calibration(blob_of(path, node, "calibration")))
+            return unpack_calibration(blob_of(path, node, "calibration"))
         except LocusError as error:
             reason = reason or f"node {node}: {error}"
     if reason:
         raise SceneError(f"{path}: {reason}")
-    return 1
+    return []
 
 
 def odometry_pose(blob: Any) -> Float[ndarray, "4 4"] | None:
@@ -162,6 +163,7 @@ class RtabmapFrame(Source):
     """Which of the node's cameras took it."""
     cameras: int
     world_from_base: Float[ndarray, "4 4"]
+    stores_depth: bool
 
     def image(self) -> UInt8[ndarray, "h w 3"]:
         return self.part(read_image(self.piece("image")))
@@ -170,9 +172,12 @@ class RtabmapFrame(Source):
         width, height = image_size(self.piece("image"))
         return width // self.cameras, height
 
+    def has_depth(self) -> bool:
+        return self.stores_depth
+
     def depth(self) -> Num[ndarray, "h w"]:
-        if self.calibration().is_stereo:
-            raise LocusError("it has no depth: RTAB-Map keeps the right image of a stereo camera in its place")
+        if not self.stores_depth:
+            raise LocusError("it has no depth (of a stereo camera RTAB-Map keeps the right image in its place)")
         return self.part(unpack_depth(self.piece("depth")))
 
     def camera(self) -> Camera:

@@ -55,10 +55,11 @@ def write(scene: Scene, path: Path, progress: bool = False) -> Path:
 
 
 def _write_frame(root: Path, frame: Frame, points: int) -> ColmapImage:
-    camera, image, depth, pose = frame.camera, frame.image, frame.depth, frame.world_from_camera
+    camera, image, pose = frame.camera, frame.image, frame.world_from_camera
+    depth = frame.depth if frame.has_depth else np.zeros(image.shape[:2], np.float32)
     file = f"{frame.name}.png"
     save_png(root / "images" / file, image)
-    far = save_depth(root / "depth" / file, depth, DEPTH_SCALE)
+    far = frame.has_depth and save_depth(root / "depth" / file, depth, DEPTH_SCALE)
     step = ceil(sqrt(depth.size / points))
     grid = np.s_[step // 2 :: step, step // 2 :: step]
     known = depth[grid] > 0

@@ -28,6 +28,7 @@ class TumLine(NamedTuple):
     time: str
     file: str
     pose: Float[ndarray, "4 4"]
+    has_depth: bool
     far: bool
 
 
@@ -40,7 +41,8 @@ def write(scene: Scene, path: Path, progress: bool = False) -> Path:
     cameras: list[Camera] = []
 
     def write_frame(frame: Frame) -> TumLine:
-        image, depth, pose = frame.image, frame.depth, frame.world_from_camera
+        image, pose = frame.image, frame.world_from_camera
+        depth = frame.depth if frame.has_depth else None
         cameras.append(frame.camera)
         if frame.camera != cameras[0]:
             raise SceneError(
@@ -49,13 +51,15 @@ def write(scene: Scene, path: Path, progress: bool = False) -> Path:
             )
         time, file = listed[frame.name]
         save_png(partial / "rgb" / file, image)
-        return TumLine(time, file, pose, save_depth(partial / "depth" / file, depth, DEPTH_SCALE))
+        far = depth is not None and save_depth(partial / "depth" / file, depth, DEPTH_SCALE)
+        return TumLine(time, file, pose, depth is not None, far)
 
     with new_folder(path) as partial:
         lines = write_readable(track(scene, "writing frames", len(scene), progress), write_frame, path)
-        for kind in ("rgb", "depth"):
-            rows = [f"{line.time} {kind}/{line.file}\n" for line in lines]
-            (partial / f"{kind}.txt").write_text("".join(["# time file\n", *rows]), encoding="utf-8")
+        for kind, listed_lines in (("rgb", lines), ("depth", [line for line in lines if line.has_depth])):
+            rows = [f"{line.time} {kind}/{line.file}\n" for line in listed_lines]
+            if rows:
+                (partial / f"{kind}.txt").write_text("".join(["# time file\n", *rows]), encoding="utf-8")
         write_trajectory(partial / "groundtruth.txt", {line.time: line.pose for line in lines})
         # In OpenCV's convention, whose first pixel is at 0.
         numbers = (cameras[0].fx, cameras[0].fy, cameras[0].cx - 0.5, cameras[0].cy - 0.5)
