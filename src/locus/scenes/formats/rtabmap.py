@@ -40,7 +40,7 @@ FOUR_BYTES = 4  # RTAB-Map writes up to that many for an image that is not there
 
 
 def detect(path: Path) -> bool:
-    if path.suffix != ".db" or not path.is_file():
+    if path.suffix.lower() != ".db" or not path.is_file():
         return False
     with path.open("rb") as file:
         return file.read(len(SQLITE)) == SQLITE
