@@ -10,6 +10,7 @@ from locus.errors import LocusError
 from locus.scenes import SceneReading
 from locus.scenes.formats import READERS
 from locus.scenes.load import Format
+from locus.scenes.writers import WRITERS, Target
 from tests.scenes import layouts, room
 
 
@@ -33,10 +34,12 @@ def test_convert_writes_a_folder_that_loads(capsys, tmp_path):
     layouts.tum(tmp_path, room.shots(3))
     out = tmp_path / "native"
     assert main(["convert", str(tmp_path), "--out", str(out)]) == 0
-    assert "Wrote 3 of 3 frames" in " ".join(capsys.readouterr().out.split())
+    assert f"to {out} in the format nerfstudio" in " ".join(capsys.readouterr().out.split())
     assert len(locus.load_scene(out)) == 3
     assert main(["convert", str(tmp_path), "--out", str(out)]) == 2
     assert "exists already" in capsys.readouterr().err
+    assert main(["convert", str(out), "--out", str(tmp_path / "model"), "--to", "colmap"]) == 0
+    assert locus.load_scene(tmp_path / "model").format == "colmap"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -102,6 +105,7 @@ def test_scenes_are_read_as_the_options_say(words, tmp_path, capsys):
 
 def test_every_format_can_be_named():
     assert set(Format.__args__) == set(READERS)
+    assert set(Target.__args__) == set(WRITERS)
 
 
 def test_a_wrong_word_exits_with_2():

@@ -18,8 +18,8 @@ NO_PATHS = {
     ("evaluation/methods.py", "{}/{}"): "what a frame's random numbers are drawn from, the same on every system",
     ("features/images.py", "{}/{}"): "an image's name, the same on every system",
     ("scenes/formats/sevenscenes.py", "{}/"): "a frame's name, the same on every system",
-    ("scenes/native.py", "images/{}.png"): "transforms.json is read on every system",
-    ("scenes/native.py", "{}/{}.png"): "transforms.json is read on every system",
+    ("scenes/writers/transforms.py", "images/{}.png"): "transforms.json is read on every system",
+    ("scenes/writers/transforms.py", "{}/{}.png"): "transforms.json is read on every system",
     ("scenes/reading.py", "/.join"): "a frame's name, the same on every system",
     ("viewer/canvas.py", "/cameras/{}"): "a node of the viewer's tree",
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from scipy.linalg import polar
 from scipy.spatial.transform import Rotation
 
 from tests.scenes.room import BOXES, CX, CY, FX, FY, HEIGHT, WIDTH, Shot
@@ -63,6 +64,80 @@ def tum(root: Path, shots: list[Shot]) -> None:
     for name, lines in lists.items():
         (root / f"{name}.txt").write_text("# a comment\n" + "\n".join(lines) + "\n")
     (root / "calibration.txt").write_text(f"{FX} {FY} {CX - 0.5} {CY - 0.5}\n")
+
+
+def openloris(root: Path, shots: list[Shot]) -> None:
+    """Names of its own, OpenCV's YAML, and poses of the robot's base, which a laser stands on and a camera on that."""
+    base_from_laser = np.array([[1, 0, 0, 0.2], [0, 1, 0, 0.1], [0, 0, 1, 0.5], [0, 0, 0, 1]])
+    laser_from_camera = np.array([[0, 0, 1, 0.3], [-1, 0, 0, 0], [0, -1, 0, 0.4], [0, 0, 0, 1]])
+    lists: dict[str, list[str]] = {"color": [], "aligned_depth": [], "groundtruth": []}
+    for k, shot in enumerate(shots):
+        time = f"{1000 + k}.000000"
+        save(root / f"color/{time}.png", shot.image)
+        save_depth(root / f"aligned_depth/{time}.png", shot.depth, 1000)
+        lists["color"].append(f"{time} color/{time}.png")
+        lists["aligned_depth"].append(f"{time} aligned_depth/{time}.png")
+        base = shot.world_from_camera @ np.linalg.inv(base_from_laser @ laser_from_camera)
+        numbers = [*base[:3, 3], *Rotation.from_matrix(base[:3, :3]).as_quat()]
+        lists["groundtruth"].append(" ".join([time, *(f"{v:.15f}" for v in numbers)]))
+    for name, lines in lists.items():
+        (root / f"{name}.txt").write_text("#Time data\n" + "\n".join(lines) + "\n")
+    (root / "sensors.yaml").write_text(
+        f"%YAML:1.0\nd400_color_optical_frame:\n   sensor_type: camera\n   width: {WIDTH}\n   height: {HEIGHT}\n"
+        f"   intrinsics: {opencv_matrix([[FX, CX - 0.5, FY, CY - 0.5]])}"
+        f"   distortion_coefficients: {opencv_matrix([[0.0] * 5])}"
+    )
+    links = {"laser": ("base_link", base_from_laser), "d400_color_optical_frame": ("laser", laser_from_camera)}
+    (root / "trans_matrix.yaml").write_text(
+        "%YAML:1.0\ntrans_matrix:\n"
+        + "".join(
+            f"   -\n      parent_frame: {parent}\n      child_frame: {child}\n      matrix: {opencv_matrix(matrix, 9)}"
+            for child, (parent, matrix) in links.items()
+        )
+    )
+
+
+def opencv_matrix(rows, indent: int = 6) -> str:
+    """As OpenCV writes a matrix in YAML."""
+    rows = np.array(rows, dtype=float)
+    space = " " * indent
+    data = ", ".join(f"{value:.16e}" for value in rows.reshape(-1))
+    head = f"!!opencv-matrix\n{space}rows: {len(rows)}\n{space}cols: {rows.shape[1]}\n{space}dt: d\n"
+    return f"{head}{space}data: [ {data} ]\n"
+
+
+def rgbd_bonn(root: Path, shots: list[Shot]) -> None:
+    """TUM's lists with poses of the markers: camera = T_ROS · pose · T_ROS · T_m, T_m's rotation made one by SciPy.
+
+    The world is that of the poses, so the first factor is left out. Its camera is known, and another took the room.
+    """
+    T_m = np.eye(4)
+    printed = [[1.0157, 0.1828, -0.2389], [0.0009, -0.8431, -0.6413], [-0.3009, 0.6147, -0.8085]]
+    T_m[:3, :3], T_m[:3, 3] = polar(np.array(printed))[0], (0.0113, -0.0098, 0.0111)
+    T_ros = np.array([[-1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]])
+    tum(root, shots)
+    lines = []
+    for k, shot in enumerate(shots):
+        pose = shot.world_from_camera @ np.linalg.inv(T_ros @ T_m)
+        numbers = [*pose[:3, 3], *Rotation.from_matrix(pose[:3, :3]).as_quat()]
+        lines.append(" ".join([f"{1000 + k}", *(f"{v:.15f}" for v in numbers)]))
+    (root / "groundtruth.txt").write_text("\n".join(lines) + "\n")
+
+
+def polycam(root: Path, shots: list[Shot]) -> None:
+    for k, shot in enumerate(shots):
+        name = str(98 + k)  # numbers of a growing length
+        save(root / f"keyframes/corrected_images/{name}.jpg", shot.image)
+        save(root / f"keyframes/images/{name}.jpg", 255 - shot.image)
+        save_depth(root / f"keyframes/depth/{name}.png", shot.depth, 1000)
+        save(root / f"keyframes/confidence/{name}.png", np.full(shot.depth.shape, 54, np.uint8))
+        pose = shot.world_from_camera @ FLIP
+        camera = {"fx": FX, "fy": FY, "cx": CX, "cy": CY, "width": WIDTH, "height": HEIGHT, "blur_score": 80.0}
+        camera |= {f"t_{row}{column}": pose[row, column] for row in range(3) for column in range(4)}
+        for folder, content in (("corrected_cameras", camera), ("cameras", camera | {"t_03": 100.0})):
+            file = root / f"keyframes/{folder}/{name}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(content))
 
 
 def scannet(root: Path, shots: list[Shot]) -> None:

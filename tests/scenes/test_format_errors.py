@@ -1,5 +1,7 @@
 """What each reader says of files that do not fit its format."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -44,6 +46,65 @@ def test_tum_from_an_unknown_camera_says_what_to_write(tmp_path, shots):
     (tmp_path / "calibration.txt").unlink()
     with pytest.raises(SceneError, match=r"'fx fy cx cy'.*calibration.txt"):
         locus.load_scene(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "sentence"),
+    [
+        ("sensors.yaml", None, "sensors.yaml is missing"),
+        ("sensors.yaml", "d400: [[[\n :", "sensors.yaml does not describe"),
+        ("sensors.yaml", "%YAML:1.0\nother: 1\n", "sensors.yaml does not describe"),
+        ("trans_matrix.yaml", None, "trans_matrix.yaml is missing"),
+        (
+            "trans_matrix.yaml",
+            "%YAML:1.0\ntrans_matrix:\n   -\n      parent_frame: a\n",
+            "does not lead from base_link",
+        ),
+        ("trans_matrix.yaml", "CYCLE", "does not lead from base_link"),
+    ],
+)
+def test_openloris_files_that_do_not_describe_its_camera(tmp_path, shots, capfd, file, text, sentence):
+    layouts.openloris(tmp_path, shots[:2])
+    if text is None:
+        (tmp_path / file).unlink()
+    elif text == "CYCLE":
+        (tmp_path / file).write_text((tmp_path / file).read_text().replace("base_link", "d400_color_optical_frame"))
+    else:
+        (tmp_path / file).write_text(text)
+    with pytest.raises(SceneError, match=sentence):
+        locus.load_scene(tmp_path)
+    assert capfd.readouterr().err == ""  # OpenCV says nothing of its own
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"t_03": "far"}, 'finite numbers as "t_00" … "t_23"'),
+        ({"t_03": float("nan")}, 'finite numbers as "t_00" … "t_23"'),
+        ({"fx": None}, 'finite numbers as "width" … "cy"'),
+        ({"width": -1}, "image size must be positive"),
+        ({"t_00": 5.0}, "not rigid"),
+    ],
+)
+def test_a_polycam_camera_that_makes_no_sense_is_its_frames_alone(tmp_path, shots, change, sentence):
+    layouts.polycam(tmp_path, shots)
+    file = tmp_path / "keyframes/corrected_cameras/98.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    first, second, *_ = locus.load_scene(tmp_path)
+    with pytest.raises(FrameError, match=sentence):
+        _ = first.camera, first.world_from_camera
+    np.testing.assert_allclose(second.world_from_camera, shots[1].world_from_camera, atol=1e-9)
+
+
+def test_polycam_files_that_lead_outside_are_refused(tmp_path, shots):
+    root = tmp_path / "scan"
+    layouts.polycam(root, shots)
+    file = root / "keyframes/depth/98.png"
+    file.rename(tmp_path / "outside.png")
+    file.symlink_to(tmp_path / "outside.png")
+    with pytest.raises(SceneError, match="points outside"):
+        locus.load_scene(root)
+    assert len(locus.load_scene(root, allow_outside=True)) == len(shots)
 
 
 def test_replica_frames_are_posed_by_their_number_not_their_place(tmp_path, shots):

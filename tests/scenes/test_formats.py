@@ -22,6 +22,9 @@ LAYOUTS = {
     "colmap": ("colmap", 1, True, False),
     "taskonomy": ("taskonomy", 512, True, False),
     "matterport": ("matterport", 4000, False, True),
+    "polycam": ("polycam", 1000, False, False),
+    "openloris": ("tum", 1000, True, False),
+    "rgbd_bonn": ("tum", 5000, True, False),
 }
 
 
@@ -170,6 +173,45 @@ def test_tum_cameras_are_known_by_the_folder_and_their_distortion_is_undone(tmp_
         middle = np.array([rows[columns == c].mean() + 0.5 for c in np.unique(columns)])
         assert np.abs(middle - straight).max() < 1.2
     assert np.abs(y + 0.5 - straight).max() > 3  # it was bent
+
+
+def test_bonns_camera_is_known_by_the_folders_name(tmp_path, shots):
+    root = write("rgbd_bonn", tmp_path, shots)
+    (root / "calibration.txt").unlink()
+    frame = locus.load_scene(root)[0]
+    scale = room.WIDTH / 640
+    known = [542.822841, 542.576870, 315.593520 + 0.5, 237.756098 + 0.5]
+    np.testing.assert_allclose(
+        [frame.camera.fx, frame.camera.fy, frame.camera.cx, frame.camera.cy], np.multiply(known, scale)
+    )
+    assert not np.array_equal(frame.image, shots[0].image)  # its lens distorts, which is undone
+
+
+def test_polycam_takes_images_as_they_are_where_none_are_corrected(tmp_path, shots):
+    import shutil
+
+    root = write("polycam", tmp_path, shots)
+    shutil.rmtree(root / "keyframes/corrected_images")
+    scene = locus.load_scene(root)
+    assert [frame.name for frame in scene] == [str(k) for k in range(98, 106)]
+    assert scene[0].world_from_camera[0, 3] == 100
+    assert np.abs(255 - scene[0].image.astype(int) - shots[0].image).mean() < 8
+
+
+def test_polycam_depth_is_small_and_unknown_where_confidence_is_low(tmp_path, shots):
+    root = write("polycam", tmp_path, shots)
+    layouts.save_depth(root / "keyframes/depth/98.png", shots[0].depth[1::2, 1::2], 1000)
+    confidence = np.full((room.HEIGHT // 2, room.WIDTH // 2), 255, np.uint8)
+    confidence[:10] = 0
+    layouts.save(root / "keyframes/confidence/98.png", confidence)
+    (root / "keyframes/depth/99.png").unlink()
+    (root / "keyframes/corrected_cameras/100.json").unlink()
+    scene = locus.load_scene(root)
+    assert scene.skipped == {"100": "no file in corrected_cameras"}
+    assert not scene[0].depth[:20].any()
+    np.testing.assert_allclose(scene[0].depth[21::2, 1::2], shots[0].depth[21::2, 1::2], atol=5.01e-4)
+    with pytest.raises(locus.errors.FrameError, match=r"frame 99.*no depth"):
+        scene[1].depth  # noqa: B018
 
 
 def test_colmap_distortion_is_undone_and_unknown_models_are_refused(tmp_path, shots):

@@ -100,6 +100,22 @@ def test_any_json_as_point_info_or_camera_parameters(tmp_path, value):
 
 
 @same_folder
+@given(values)
+def test_any_json_as_a_polycam_camera(tmp_path, value):
+    layouts.polycam(tmp_path, SHOTS)
+    (tmp_path / "keyframes/corrected_cameras/98.json").write_text(json.dumps(value))
+    check_use(tmp_path)
+
+
+@same_folder
+@given(st.sampled_from(["sensors.yaml", "trans_matrix.yaml"]), st.text("d400_colr:-[]!{}\n 0.1", max_size=80))
+def test_any_text_in_openloris_files(tmp_path, name, text):
+    layouts.openloris(tmp_path, SHOTS)
+    (tmp_path / name).write_text((tmp_path / name).read_text() + text)
+    check_use(tmp_path)
+
+
+@same_folder
 @given(st.text("scanCOE 0123456789.-\n", max_size=200))
 def test_any_text_in_matterport_files(tmp_path, text):
     root = tmp_path / "house"

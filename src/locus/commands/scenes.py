@@ -13,6 +13,7 @@ from locus.errors import LocusError
 from locus.houses.house_settings import HouseSettings
 from locus.render.camera_settings import MeshSettings
 from locus.scenes.load import AS_STATED
+from locus.scenes.writers import Target
 
 
 def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_STATED) -> int:
@@ -41,20 +42,19 @@ def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_ST
     return 0 if inspection.sound else 1
 
 
-def convert(scene: ScenePath, out: Path, reading: Reading = AS_STATED) -> int:
-    """Write a scene of any format in the native one.
+def convert(scene: ScenePath, out: Path, to: Target = "nerfstudio", reading: Reading = AS_STATED) -> int:
+    """Write a scene of any format in another one.
 
-    The native format is nerfstudio's transforms.json, with depth and label PNGs.
+    nerfstudio is also the native format: transforms.json, with depth and label PNGs.
 
     Args:
         out: The new folder.
+        to: The format to write: nerfstudio, a COLMAP model, the TUM benchmark's lists, or a ROS 2 bag.
     """
-    from locus.scenes import load_scene
-    from locus.scenes.native import export
+    from locus.scenes import export
 
     loaded = reading.load(scene)
-    written = export(loaded, out, progress=True)
-    say(f"Wrote {len(load_scene(written))} of {len(loaded)} frames to {written}")
+    say(f"Wrote {loaded.name} to {export(loaded, out, to, progress=True)} in the format {to}")
     return 0
 
 
@@ -101,7 +101,7 @@ def render(
         settings: How the mesh is read, and which pictures are taken of it.
     """
     from locus.render import render_mesh
-    from locus.scenes.native import export
+    from locus.scenes import export
 
     scene = render_mesh(mesh, settings)
     say(f"Wrote {len(scene)} frames to {export(scene, out, progress=True)}")

@@ -19,9 +19,9 @@ from locus.houses.outside import load_models, load_textures
 from locus.progress import track
 from locus.render.materials import Material
 from locus.render.shoot import Shoot, plan_shoot
-from locus.scenes.native import write_native
 from locus.scenes.rays import mesh_library
 from locus.scenes.scene import Scene
+from locus.scenes.writers.transforms import write_frames
 
 THING = np.array([False, *(label.kind == "thing" for label in CLASSES)])
 SETTINGS = "houses.json"
@@ -53,7 +53,7 @@ def write_houses(
             continue
         shoot = _shoot(seed, settings, models, textures)
         with closing(shoot.frames(CLASSES)) as taken:
-            write_native(folder, track(taken, folder.name, len(shoot.poses), progress), CLASSES)
+            write_frames(folder, track(taken, folder.name, len(shoot.poses), progress), CLASSES)
     return folders
 
 

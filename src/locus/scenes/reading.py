@@ -3,9 +3,11 @@
 import json
 import os
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +23,27 @@ from locus.geometry import Camera
 MAX_PIXELS = 100_000_000
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A file that lies inside another one: its bytes, and what messages call it."""
+
+    name: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @contextmanager
-def _opened(path: Path) -> Generator[Image.Image, None, None]:
+def _opened(path: Path | Piece) -> Generator[Image.Image, None, None]:
     """An image file with its header checked; whatever its decoder says becomes a sentence about the file."""
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         raise LocusError(f"{path} is missing")
     too_large = f"{path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
-            image = Image.open(path)
+            image = Image.open(path if isinstance(path, Path) else BytesIO(path.data))
     except Image.DecompressionBombError:
         raise LocusError(too_large) from None
     except Exception as error:  # Pillow's decoders raise nearly anything on files that are not what they say
@@ -46,13 +59,13 @@ def _opened(path: Path) -> Generator[Image.Image, None, None]:
             raise LocusError(f"{path} is damaged or cut short ({error})") from None
 
 
-def image_size(path: Path) -> tuple[int, int]:
+def image_size(path: Path | Piece) -> tuple[int, int]:
     """(width, height) from the header alone."""
     with _opened(path) as image:
         return image.size
 
 
-def read_image(path: Path, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
+def read_image(path: Path | Piece, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
     """RGB whatever the file holds: grey and palettes are spread, 16 bits become 8, transparency is dropped.
 
     `upright` turns the image as its EXIF tag says. Scenes leave it as stored: that is what their intrinsics refer to.
@@ -127,16 +140,21 @@ def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
     return numbers[:size, :size]
 
 
-def camera_from_opencv(matrix: Num[ndarray, "3 3"], size: tuple[int, int], file: Path) -> Camera:
+def camera_from_opencv(matrix: Num[ndarray, "3 3"], size: tuple[int, int], file: Path | str) -> Camera:
     """A camera from a matrix K as most data sets store it, OpenCV's: the top-left pixel's centre is at (0, 0)."""
+    return camera_from_four((matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]), size, file)
+
+
+def camera_from_four(numbers: Sequence[float], size: tuple[int, int], file: Path | str) -> Camera:
+    """The same from fx fy cx cy."""
     width, height = size
-    cx, cy = matrix[0, 2] + 0.5, matrix[1, 2] + 0.5
+    fx, fy, cx, cy = numbers[0], numbers[1], numbers[2] + 0.5, numbers[3] + 0.5
     if cx > width or cy > height:
         raise LocusError(
             f"{file} puts the principal point at ({cx:.0f}, {cy:.0f}), outside the {width}×{height} image; "
             "was the image resized after the calibration?"
         )
-    return Camera(width, height, float(matrix[0, 0]), float(matrix[1, 1]), float(cx), float(cy))
+    return Camera(width, height, float(fx), float(fy), float(cx), float(cy))
 
 
 def read_json(path: Path) -> Any:
@@ -146,6 +164,12 @@ def read_json(path: Path) -> Any:
         raise SceneError(f"{path} is missing") from None
     except (OSError, ValueError, RecursionError) as error:
         raise SceneError(f"{path} is not readable JSON ({error})") from None
+
+
+def read_stored(path: Path | Piece) -> Num[ndarray, "h w *c"]:
+    """The numbers of an image as they are stored, whatever its channels mean."""
+    with _opened(path) as image:
+        return np.asarray(image)
 
 
 def frame_name(file: str, folder: str) -> str:

@@ -15,7 +15,7 @@ def write_trajectory(path: Path, poses: Mapping[str, Float[ndarray, "4 4"]]) -> 
 
     Where names are not numbers, images are numbered from 0 and a comment says which is which.
     """
-    numeric = all(_is_number(name) for name in poses)
+    numeric = all(is_number(name) for name in poses)
     lines = ["# time tx ty tz qx qy qz qw"]
     for number, (name, pose) in enumerate(poses.items()):
         values = (*pose[:3, 3], *Rotation.from_matrix(pose[:3, :3]).as_quat())
@@ -26,5 +26,5 @@ def write_trajectory(path: Path, poses: Mapping[str, Float[ndarray, "4 4"]]) -> 
         file.write_text("\n".join(lines) + "\n")
 
 
-def _is_number(name: str) -> bool:
+def is_number(name: str) -> bool:
     return name.replace(".", "", 1).isdecimal()

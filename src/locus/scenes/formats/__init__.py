@@ -3,7 +3,18 @@
 from pathlib import Path
 from typing import Protocol
 
-from locus.scenes.formats import colmap, matterport, nerfstudio, replica, scannet, sevenscenes, taskonomy, tum
+from locus.scenes.formats import (
+    colmap,
+    matterport,
+    nerfstudio,
+    polycam,
+    replica,
+    rtabmap,
+    scannet,
+    sevenscenes,
+    taskonomy,
+    tum,
+)
 from locus.scenes.scene import Scene
 
 
@@ -30,4 +41,6 @@ READERS: dict[str, Reader] = {
     "scannet": scannet,
     "taskonomy": taskonomy,
     "colmap": colmap,
+    "rtabmap": rtabmap,
+    "polycam": polycam,
 }
