@@ -12,7 +12,17 @@ from locus.scenes.formats import READERS, nerfstudio
 from locus.scenes.scene import Scene
 from locus.scenes.source import Source
 
-Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap"]
+Format = Literal[
+    "nerfstudio",
+    "tum",
+    "7scenes",
+    "matterport",
+    "replica",
+    "scannet",
+    "taskonomy",
+    "colmap",
+    "record3d",
+]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ import os
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +23,27 @@ from locus.geometry import Camera
 MAX_PIXELS = 100_000_000
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A file that lies inside another one: its bytes, and what messages call it."""
+
+    name: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @contextmanager
-def _opened(path: Path) -> Generator[Image.Image, None, None]:
+def _opened(path: Path | Piece) -> Generator[Image.Image, None, None]:
     """An image file with its header checked; whatever its decoder says becomes a sentence about the file."""
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         raise LocusError(f"{path} is missing")
     too_large = f"{path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
-            image = Image.open(path)
+            image = Image.open(path if isinstance(path, Path) else BytesIO(path.data))
     except Image.DecompressionBombError:
         raise LocusError(too_large) from None
     except Exception as error:  # Pillow's decoders raise nearly anything on files that are not what they say
@@ -46,13 +59,13 @@ def _opened(path: Path) -> Generator[Image.Image, None, None]:
             raise LocusError(f"{path} is damaged or cut short ({error})") from None
 
 
-def image_size(path: Path) -> tuple[int, int]:
+def image_size(path: Path | Piece) -> tuple[int, int]:
     """(width, height) from the header alone."""
     with _opened(path) as image:
         return image.size
 
 
-def read_image(path: Path, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
+def read_image(path: Path | Piece, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
     """RGB whatever the file holds: grey and palettes are spread, 16 bits become 8, transparency is dropped.
 
     `upright` turns the image as its EXIF tag says. Scenes leave it as stored: that is what their intrinsics refer to.
@@ -70,9 +83,11 @@ def read_image(path: Path, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
 
 
 def read_depth(path: Path) -> Num[ndarray, "h w"]:
-    """A depth map as stored: a one-channel PNG or TIFF, or an .npy array. 65535 in 16 bits means unknown: 0 here."""
+    """A depth map as stored: a one-channel PNG or TIFF, .npy or .exr. 65535 in 16 bits means unknown: 0 here."""
     if path.suffix == ".npy":
         return _read_npy(path)
+    if path.suffix == ".exr":
+        return _read_exr(path)
     with _opened(path) as image:
         depth, mode = np.asarray(image), image.mode
     if mode not in ("L", "I", "F") and not mode.startswith("I;16"):
@@ -95,6 +110,40 @@ def _read_npy(path: Path) -> Num[ndarray, "h w"]:
     return np.array(depth)
 
 
+def _read_exr(path: Path) -> Num[ndarray, "h w"]:
+    if not path.is_file():
+        raise LocusError(f"{path} is missing")
+    try:
+        import OpenEXR
+    except ImportError:
+        raise LocusError(f"{path} needs OpenEXR: pip install 'locus-features[capture]'") from None
+    try:
+        header = OpenEXR.File(str(path), header_only=True).header()
+        low, high = np.array(header["dataWindow"], dtype=np.int64)
+        if np.prod(high - low + 1) * len(header["channels"]) > MAX_PIXELS:
+            raise LocusError(f"{path} claims more than {MAX_PIXELS // 10**6} million numbers and is refused")
+        channels = OpenEXR.File(str(path), separate_channels=True).channels()
+    except LocusError:
+        raise
+    except Exception as error:  # its C++ side raises whatever it meets
+        raise LocusError(f"{path} is not an EXR image that can be read ({error})") from None
+    name = next((name for name in ("Z", "R", "Y") if name in channels), min(channels, default=None))
+    depth = None if name is None else channels[name].pixels
+    if depth is None or depth.ndim != 2:
+        raise LocusError(f"{path} has no channel of numbers at every pixel; a depth map has one")
+    return np.array(depth)
+
+
+def with_confidence(
+    depth: Num[ndarray, "h w"], confidence: Num[ndarray, "a b"], file: Path | Piece
+) -> Num[ndarray, "h w"]:
+    """A phone's depth without what its sensor calls of low confidence: 0 of 0, 1 and 2."""
+    if confidence.shape != depth.shape:
+        shapes = " and ".join(f"{columns}×{rows}" for rows, columns in (confidence.shape, depth.shape))
+        raise LocusError(f"{file} and its depth map should be of the same size, not {shapes}")
+    return np.where(confidence == 0, depth.dtype.type(0), depth)
+
+
 def read_labels(path: Path) -> Int32[ndarray, "h w"]:
     """A label map: one channel of 8- or 16-bit ids."""
     with _opened(path) as image:
@@ -104,14 +153,14 @@ def read_labels(path: Path) -> Int32[ndarray, "h w"]:
     return labels.astype(np.int32)
 
 
-def read_numbers(path: Path) -> Float[ndarray, "rows columns"]:
+def read_numbers(path: Path, delimiter: str | None = None) -> Float[ndarray, "rows columns"]:
     """A text file of numbers, a row a line."""
     if not path.is_file():
         raise LocusError(f"{path} is missing")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an empty file, which is an error below
-            numbers = np.loadtxt(path, dtype=np.float64, ndmin=2)
+            numbers = np.loadtxt(path, dtype=np.float64, ndmin=2, delimiter=delimiter)
     except (ValueError, UnicodeDecodeError) as error:
         raise LocusError(f"{path} is not a table of numbers ({error})") from None
     if not numbers.size:

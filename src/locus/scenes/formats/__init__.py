@@ -3,7 +3,17 @@
 from pathlib import Path
 from typing import Protocol
 
-from locus.scenes.formats import colmap, matterport, nerfstudio, replica, scannet, sevenscenes, taskonomy, tum
+from locus.scenes.formats import (
+    colmap,
+    matterport,
+    nerfstudio,
+    record3d,
+    replica,
+    scannet,
+    sevenscenes,
+    taskonomy,
+    tum,
+)
 from locus.scenes.scene import Scene
 
 
@@ -30,4 +40,5 @@ READERS: dict[str, Reader] = {
     "scannet": scannet,
     "taskonomy": taskonomy,
     "colmap": colmap,
+    "record3d": record3d,
 }

@@ -1,0 +1,71 @@
+"""Writes the room as phones and data sets taken with them store it, from the formats' documentation."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import lzfse
+import numpy as np
+import OpenEXR
+from PIL import Image
+from scipy.spatial.transform import Rotation
+
+from tests.scenes.layouts import FLIP, INTRINSICS, save
+from tests.scenes.room import CX, CY, FX, FY, HEIGHT, WIDTH, Shot
+
+UNSURE = (slice(10, 20), slice(30, 50))  # where LiDAR has low confidence, and its depth is wrong
+
+
+def with_unsure(depth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(depth with a wrong part, the confidence that says so: 0, 1 and 2)."""
+    wrong, confidence = depth.copy(), np.full(depth.shape, 2, np.uint8)
+    wrong[UNSURE], confidence[UNSURE], confidence[40:] = 9.0, 0, 1
+    return wrong, confidence
+
+
+def without_unsure(shots: list[Shot]) -> list[Shot]:
+    """What a reader should give back."""
+    for shot in (expected := [Shot(**vars(shot)) for shot in shots]):
+        shot.depth = shot.depth.copy()
+        shot.depth[UNSURE] = 0
+    return expected
+
+
+def jpeg(image: np.ndarray) -> bytes:
+    Image.fromarray(image).save(stream := io.BytesIO(), "jpeg", quality=95)
+    return stream.getvalue()
+
+
+def record3d_metadata(shots: list[Shot]) -> dict:
+    """K column by column, quaternions x y z w before positions, ARKit's axes (y up, z backward)."""
+    poses = [shot.world_from_camera @ FLIP for shot in shots]
+    rows = [[*Rotation.from_matrix(pose[:3, :3]).as_quat(), *pose[:3, 3]] for pose in poses]
+    matrix = INTRINSICS.T.reshape(-1).tolist()
+    return {"w": WIDTH, "h": HEIGHT, "dw": WIDTH, "dh": HEIGHT, "fps": 60, "K": matrix, "poses": rows}
+
+
+def r3d(file: Path, shots: list[Shot]) -> None:
+    metadata = record3d_metadata(shots)
+    metadata["perFrameIntrinsicCoeffs"] = [[FX, FY, CX - 0.5, CY - 0.5]] * len(shots)
+    metadata["K"] = (np.array(metadata["K"]) * 2).tolist()  # what each frame says of itself goes before
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("metadata", json.dumps(metadata))
+        for number, shot in enumerate(shots):
+            depth, confidence = with_unsure(shot.depth)
+            archive.writestr(f"rgbd/{number}.jpg", jpeg(shot.image))
+            archive.writestr(f"rgbd/{number}.depth", lzfse.compress(depth.astype("<f4").tobytes()))
+            archive.writestr(f"rgbd/{number}.conf", lzfse.compress(confidence.tobytes()))
+
+
+def record3d_export(root: Path, shots: list[Shot]) -> None:
+    for number, shot in enumerate(shots):
+        save(root / f"EXR_RGBD/rgb/{number}.jpg", shot.image)
+        save_exr(root / f"EXR_RGBD/depth/{number}.exr", shot.depth)
+    (root / "EXR_RGBD/metadata.json").write_text(json.dumps(record3d_metadata(shots)))
+
+
+def save_exr(file: Path, depth: np.ndarray) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
+    OpenEXR.File(header, {"R": depth.astype(np.float32)}).write(str(file))
