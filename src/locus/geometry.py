@@ -111,7 +111,7 @@ def rigid(pose: Float[ndarray, "4 4"], tolerance: float = 0.02) -> Float[ndarray
 
 
 def pose_matrices(values: Float[ndarray, "n 7"]) -> Float[ndarray, "n 4 4"]:
-    """Poses from positions and quaternions, x y z w; not-a-number where a row has no rotation, which `rigid` refuses."""
+    """Poses from positions and quaternions, x y z w. Where a row is no pose, so is its matrix: `rigid` refuses it."""
     sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
     poses = np.tile(np.eye(4), (len(values), 1, 1))
     poses[:, :3, 3] = values[:, :3]

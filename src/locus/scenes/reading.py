@@ -3,7 +3,7 @@
 import json
 import os
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -114,7 +114,7 @@ def _read_exr(path: Path) -> Num[ndarray, "h w"]:
     if not path.is_file():
         raise LocusError(f"{path} is missing")
     try:
-        import OpenEXR
+        import OpenEXR  # ty: ignore[import-not-found]  (compiled, untyped)
     except ImportError:
         raise LocusError(f"{path} needs OpenEXR: pip install 'locus-features[capture]'") from None
     try:
@@ -176,16 +176,21 @@ def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
     return numbers[:size, :size]
 
 
-def camera_from_opencv(matrix: Num[ndarray, "3 3"], size: tuple[int, int], file: Path) -> Camera:
+def camera_from_opencv(matrix: Num[ndarray, "3 3"], size: tuple[int, int], file: Path | str) -> Camera:
     """A camera from a matrix K as most data sets store it, OpenCV's: the top-left pixel's centre is at (0, 0)."""
+    return camera_from_four((matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]), size, file)
+
+
+def camera_from_four(numbers: Sequence[float], size: tuple[int, int], file: Path | str) -> Camera:
+    """The same from fx fy cx cy."""
     width, height = size
-    cx, cy = matrix[0, 2] + 0.5, matrix[1, 2] + 0.5
+    fx, fy, cx, cy = numbers[0], numbers[1], numbers[2] + 0.5, numbers[3] + 0.5
     if cx > width or cy > height:
         raise LocusError(
             f"{file} puts the principal point at ({cx:.0f}, {cy:.0f}), outside the {width}×{height} image; "
             "was the image resized after the calibration?"
         )
-    return Camera(width, height, float(matrix[0, 0]), float(matrix[1, 1]), float(cx), float(cy))
+    return Camera(width, height, float(fx), float(fy), float(cx), float(cy))
 
 
 def read_json(path: Path) -> Any:

@@ -43,8 +43,8 @@ def unpack_lzfse(data: bytes, size: int) -> bytes:
     if said != size or matches > size // 3 + 16:
         raise LocusError(f"its compressed depth or confidence holds {said} bytes where {size} are expected")
     try:
-        unpacked = lzfse.decompress(data)
-    except lzfse.error:
+        unpacked = lzfse.decompress(data)  # ty: ignore[missing-attribute]  (compiled, untyped)
+    except lzfse.error:  # ty: ignore[missing-attribute]
         raise LocusError("its compressed depth or confidence is damaged") from None
     return _of_size(unpacked, size)
 

@@ -1,7 +1,7 @@
 """Record3D: the app's own `.r3d` files, and its export "EXR + JPG sequence". Depth needs the extra `capture`.
 
-A `.r3d` is a zip of `metadata` (JSON) and, for each frame, `rgbd/0.jpg`, `rgbd/0.depth` and `rgbd/0.conf`. The export is
-a folder `EXR_RGBD` with the same metadata, `rgb/0.jpg` and `depth/0.exr`. Poses are ARKit's, world_from_camera with
+A `.r3d` is a zip of `metadata` (JSON) and, for each frame, `rgbd/0.jpg`, `rgbd/0.depth` and `rgbd/0.conf`. The export
+is a folder `EXR_RGBD` with the same metadata, `rgb/0.jpg` and `depth/0.exr`. Poses are ARKit's, world_from_camera with
 OpenGL axes; depth is in metres; depth of low confidence is unknown.
 """
 
@@ -20,7 +20,7 @@ from locus.errors import LocusError, SceneError
 from locus.geometry import Camera, pose_matrices
 from locus.scenes.reading import (
     Piece,
-    camera_from_opencv,
+    camera_from_four,
     image_size,
     path_inside,
     read_image,
@@ -96,16 +96,13 @@ class Recording:
     intrinsics: Float[ndarray, "n 4"]  # fx fy cx cy
 
     def camera(self, number: int) -> Camera:
-        fx, fy, cx, cy = self.intrinsics[number]
-        return camera_from_opencv(np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]]), self.size, Path(self.file))
+        return camera_from_four(self.intrinsics[number].tolist(), self.size, self.file)
 
 
 def read_metadata(content: Any, file: str) -> Recording:
     if not isinstance(content, dict):
         raise SceneError(f"{file} should be a table of names and values")
-    sizes = [
-        content.get(key, default) for key, default in zip(("w", "h", "dw", "dh"), (None, None, *LIDAR), strict=True)
-    ]
+    sizes = [content.get("w"), content.get("h"), content.get("dw", LIDAR[0]), content.get("dh", LIDAR[1])]
     if not all(isinstance(value, int) and 0 < value < 2**16 for value in sizes):
         raise SceneError(f'{file}: "w", "h", "dw" and "dh" should be sizes in pixels, not {sizes!r:.60}')
     width, height, depth_width, depth_height = sizes
@@ -126,7 +123,7 @@ def _rows(content: dict[str, Any], key: str, columns: int, file: str) -> Float[n
     try:
         values = np.array(content[key], dtype=np.float64)
     except (KeyError, TypeError, ValueError, OverflowError):
-        values = np.empty(0)
+        values = np.empty((0, 0))
     if values.ndim != 2 or values.shape[1] != columns:
         raise SceneError(f'{file}: "{key}" should hold {columns} numbers for each frame')
     return values

@@ -16,7 +16,7 @@ from numpy import ndarray
 from locus.errors import SceneError
 from locus.geometry import Camera
 from locus.scenes.lens import Lens
-from locus.scenes.reading import camera_from_opencv, frame_name, names_file, path_inside, read_numbers
+from locus.scenes.reading import camera_from_four, frame_name, names_file, path_inside, read_numbers
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import PosedFile
 from locus.scenes.timing import TOGETHER, mutual_nearest, poses_at
@@ -104,11 +104,9 @@ class TumFrame(PosedFile):
     calibration: tuple[float, ...] | Path
 
     def camera(self) -> Camera:
-        fx, fy, cx, cy = self.numbers()[:4]
         known = isinstance(self.calibration, tuple)
         size = (640, 480) if known else self.image_size()
-        matrix = np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
-        return camera_from_opencv(matrix, size, Path("the known calibration") if known else self.calibration)
+        return camera_from_four(self.numbers(), size, "the known calibration" if known else self.calibration)
 
     def lens(self) -> Lens:
         return Lens(*self.numbers()[4:9])
