@@ -5,13 +5,14 @@ import json
 import zipfile
 from pathlib import Path
 
+import cv2
 import lzfse
 import numpy as np
 import OpenEXR
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from tests.scenes.layouts import FLIP, INTRINSICS, save
+from tests.scenes.layouts import FLIP, INTRINSICS, save, save_depth
 from tests.scenes.room import CX, CY, FX, FY, HEIGHT, WIDTH, Shot
 
 UNSURE = (slice(10, 20), slice(30, 50))  # where LiDAR has low confidence, and its depth is wrong
@@ -69,3 +70,27 @@ def save_exr(file: Path, depth: np.ndarray) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
     OpenEXR.File(header, {"R": depth.astype(np.float32)}).write(str(file))
+
+
+def save_video(file: Path, shots: list[Shot], rate: float = 30.0) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter_fourcc(*"mp4v"), rate, (WIDTH, HEIGHT))
+    for shot in shots:
+        writer.write(cv2.cvtColor(shot.image, cv2.COLOR_RGB2BGR))
+    writer.release()
+
+
+def strayscanner(root: Path, shots: list[Shot], per_frame: bool = True) -> None:
+    """Poses have OpenCV's axes; intrinsics are in the table in newer recordings, in a matrix in older ones."""
+    save_video(root / "rgb.mp4", shots)
+    lines = ["timestamp, frame, x, y, z, qx, qy, qz, qw" + ", fx, fy, cx, cy" * per_frame]
+    for number, shot in enumerate(shots):
+        depth, confidence = with_unsure(shot.depth)
+        save_depth(root / f"depth/{number:06d}.png", depth, 1000)
+        save(root / f"confidence/{number:06d}.png", confidence)
+        quaternion = Rotation.from_matrix(shot.world_from_camera[:3, :3]).as_quat()
+        values = [*shot.world_from_camera[:3, 3], *quaternion, *([FX, FY, CX - 0.5, CY - 0.5] if per_frame else [])]
+        lines.append(f"{9000 + number / 60:.6f}, {number:06d}, " + ", ".join(f"{value:.15f}" for value in values))
+    (root / "odometry.csv").write_text("\n".join(lines) + "\n")
+    np.savetxt(root / "camera_matrix.csv", INTRINSICS * (3 if per_frame else 1), delimiter=",")
+    (root / "imu.csv").write_text("timestamp, a_x, a_y, a_z, alpha_x, alpha_y, alpha_z\n")

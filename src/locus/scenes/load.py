@@ -22,6 +22,7 @@ Format = Literal[
     "taskonomy",
     "colmap",
     "record3d",
+    "strayscanner",
 ]
 
 

@@ -168,9 +168,9 @@ def read_numbers(path: Path, delimiter: str | None = None) -> Float[ndarray, "ro
     return numbers
 
 
-def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
+def read_matrix(path: Path, size: int = 4, delimiter: str | None = None) -> Float[ndarray, "size size"]:
     """The top-left size × size part of the matrix in a text file."""
-    numbers = read_numbers(path)
+    numbers = read_numbers(path, delimiter)
     if numbers.shape[0] < size or numbers.shape[1] < size:
         raise LocusError(f"{path} holds {numbers.shape[0]}×{numbers.shape[1]} numbers, not a {size}×{size} matrix")
     return numbers[:size, :size]

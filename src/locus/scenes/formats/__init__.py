@@ -11,6 +11,7 @@ from locus.scenes.formats import (
     replica,
     scannet,
     sevenscenes,
+    strayscanner,
     taskonomy,
     tum,
 )
@@ -41,4 +42,5 @@ READERS: dict[str, Reader] = {
     "taskonomy": taskonomy,
     "colmap": colmap,
     "record3d": record3d,
+    "strayscanner": strayscanner,
 }
