@@ -94,3 +94,15 @@ def strayscanner(root: Path, shots: list[Shot], per_frame: bool = True) -> None:
     (root / "odometry.csv").write_text("\n".join(lines) + "\n")
     np.savetxt(root / "camera_matrix.csv", INTRINSICS * (3 if per_frame else 1), delimiter=",")
     (root / "imu.csv").write_text("timestamp, a_x, a_y, a_z, alpha_x, alpha_y, alpha_z\n")
+
+
+def video(file: Path, shots: list[Shot], times: list[str] | None = None, rate: float = 30.0) -> None:
+    """Every tenth frame is a shot; the trajectory has the times given, or those of the shots in seconds."""
+    save_video(file, [shots[number // 10] for number in range(10 * len(shots))], rate)
+    lines = ["# time tx ty tz qx qy qz qw"]
+    for number, shot in enumerate(shots):
+        time = times[number] if times else f"{number * 10 / rate:.6f}"
+        quaternion = Rotation.from_matrix(shot.world_from_camera[:3, :3]).as_quat()
+        lines.append(" ".join([time, *(f"{value:.15f}" for value in (*shot.world_from_camera[:3, 3], *quaternion))]))
+    file.with_suffix(".txt").write_text("\n".join(lines) + "\n")
+    file.with_suffix(".calibration.txt").write_text(f"{FX} {FY} {CX - 0.5} {CY - 0.5}\n")

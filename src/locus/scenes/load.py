@@ -23,6 +23,7 @@ Format = Literal[
     "colmap",
     "record3d",
     "strayscanner",
+    "video",
 ]
 
 

@@ -17,6 +17,8 @@ from locus.scenes.lens import Lens
 from locus.scenes.reading import MAX_PIXELS, camera_from_four
 from locus.scenes.source import Source
 
+VIDEO_SUFFIXES = frozenset(".avi .m4v .mkv .mov .mp4 .mpeg .mpg .ogv .webm .wmv".split())  # noqa: SIM905
+
 
 class Video:
     """Every so-many-th frame by its number, fast where they are asked for nearly in order, also by several threads."""

@@ -14,6 +14,7 @@ from locus.scenes.formats import (
     strayscanner,
     taskonomy,
     tum,
+    videos,
 )
 from locus.scenes.scene import Scene
 
@@ -43,4 +44,5 @@ READERS: dict[str, Reader] = {
     "colmap": colmap,
     "record3d": record3d,
     "strayscanner": strayscanner,
+    "video": videos,
 }

@@ -99,6 +99,13 @@ def read_calibration(path: Path) -> tuple[float, ...] | Path:
     return BENCHMARK[found[1]]
 
 
+def calibration_numbers(path: Path) -> tuple[float, ...]:
+    numbers = read_numbers(path)[0]
+    if len(numbers) < 4:
+        raise SceneError(f"{path} should hold 'fx fy cx cy' and perhaps 'k1 k2 p1 p2 k3' on one line")
+    return tuple(numbers.tolist())
+
+
 @dataclass(frozen=True, eq=False)
 class TumFrame(PosedFile):
     calibration: tuple[float, ...] | Path
@@ -112,9 +119,4 @@ class TumFrame(PosedFile):
         return Lens(*self.numbers()[4:9])
 
     def numbers(self) -> tuple[float, ...]:
-        if isinstance(self.calibration, tuple):
-            return self.calibration
-        numbers = read_numbers(self.calibration)[0]
-        if len(numbers) < 4:
-            raise SceneError(f"{self.calibration} should hold 'fx fy cx cy' and perhaps 'k1 k2 p1 p2 k3' on one line")
-        return tuple(numbers.tolist())
+        return self.calibration if isinstance(self.calibration, tuple) else calibration_numbers(self.calibration)
