@@ -2,10 +2,13 @@
 
 import io
 import json
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import cv2
+import lz4.block
 import lzfse
 import numpy as np
 import OpenEXR
@@ -106,3 +109,66 @@ def video(file: Path, shots: list[Shot], times: list[str] | None = None, rate: f
         lines.append(" ".join([time, *(f"{value:.15f}" for value in (*shot.world_from_camera[:3, 3], *quaternion))]))
     file.with_suffix(".txt").write_text("\n".join(lines) + "\n")
     file.with_suffix(".calibration.txt").write_text(f"{FX} {FY} {CX - 0.5} {CY - 0.5}\n")
+
+
+def arkitscenes(root: Path, shots: list[Shot]) -> None:
+    """A trajectory of camera_from_world, ten poses a second; images come in the middle between two."""
+    trajectory = []
+    for number, shot in enumerate(shots):
+        time, name = 3414.25 + number, f"41048190_{3414.25 + number:.3f}"
+        depth, confidence = with_unsure(shot.depth)
+        save(root / f"lowres_wide/{name}.png", shot.image)
+        save_depth(root / f"lowres_depth/{name}.png", depth, 1000)
+        save(root / f"confidence/{name}.png", confidence)
+        camera = root / f"lowres_wide_intrinsics/41048190_{time + 0.001:.3f}.pincam"  # rounded another way
+        camera.parent.mkdir(parents=True, exist_ok=True)
+        camera.write_text(f"{WIDTH} {HEIGHT} {FX} {FY} {CX - 0.5} {CY - 0.5}")
+        turn = Rotation.from_rotvec([0.02, -0.01, 0.03])
+        for sign in (-1, 1):
+            rotation = Rotation.from_matrix(shot.world_from_camera[:3, :3]) * (turn if sign > 0 else turn.inv())
+            position = shot.world_from_camera[:3, 3] + sign * np.array([0.01, 0.02, -0.01])
+            other_way = rotation.inv()
+            values = [time + sign * 0.05, *other_way.as_rotvec(), *-other_way.apply(position)]
+            trajectory.append(" ".join(f"{value:.15f}" for value in values))
+    (root / "lowres_wide.traj").write_text("\n".join(trajectory) + "\n")
+
+
+def sens(file: Path, shots: list[Shot], frames: int | None = None) -> None:
+    """Version 4: sensor's name, four 4×4 matrices, kinds of compression, sizes, unit, frames."""
+    four = np.eye(4)
+    four[:3, :3] = INTRINSICS
+    matrices = np.stack([four, np.eye(4), four, np.eye(4)])  # colour: intrinsic, extrinsic; depth: the same
+    name = b"StructureSensor"
+    parts = [struct.pack("<IQ", 4, len(name)), name, matrices.astype("<f4").tobytes()]
+    parts += [struct.pack("<iiIIIIf", 2, 1, WIDTH, HEIGHT, WIDTH, HEIGHT, 1000.0)]  # jpeg, zlib_ushort
+    parts += [struct.pack("<Q", len(shots) if frames is None else frames)]
+    for number, shot in enumerate(shots):
+        colour = jpeg(shot.image)
+        depth = zlib.compress(np.rint(shot.depth * 1000).astype("<u2").tobytes())
+        parts += [shot.world_from_camera.astype("<f4").tobytes(), struct.pack("<QQ", number * 33, number * 33 + 4)]
+        parts += [struct.pack("<QQ", len(colour), len(depth)), colour, depth]
+    file.write_bytes(b"".join(parts) + struct.pack("<Q", 0))  # no readings of the IMU
+
+
+def scannetpp(root: Path, shots: list[Shot], packed: str = "lz4") -> None:
+    """Depth maps of 256×192, each after its length: 16-bit millimetres by LZ4, or metres by zlib without a header."""
+    save_video(root / "iphone/rgb.mkv", shots, 60.0)
+    table, depths = {}, []
+    for number, shot in enumerate(shots):
+        pose = shot.world_from_camera.tolist()
+        table[f"frame_{number:06d}"] = {
+            "timestamp": number / 60,
+            "aligned_pose": pose,
+            "intrinsic": INTRINSICS.tolist(),
+        }
+        table[f"frame_{number:06d}"] |= {"pose": np.eye(4).tolist(), "imu": {}}
+        y, x = np.arange(192) * HEIGHT // 192, np.arange(256) * WIDTH // 256
+        depth = shot.depth[np.ix_(y, x)]
+        if packed == "lz4":
+            data = lz4.block.compress(np.rint(depth * 1000).astype("<u2").tobytes(), store_size=False)
+        else:
+            stream = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+            data = stream.compress(depth.astype("<f4").tobytes()) + stream.flush()
+        depths.append(struct.pack("<I", len(data)) + data)
+    (root / "iphone/depth.bin").write_bytes(b"".join(depths))
+    (root / "iphone/pose_intrinsic_imu.json").write_text(json.dumps(table))

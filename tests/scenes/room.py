@@ -75,12 +75,12 @@ def shots(count: int = 8) -> list[Shot]:
     return result
 
 
-def assert_shown(scene, shots: list[Shot], depth_tolerance: float, loss: float) -> None:
+def assert_shown(scene, shots: list[Shot], depth_tolerance: float, loss: float, pose_tolerance: float = 1e-9) -> None:
     """A scene has these shots, in this order, exactly but for depth's rounding and the loss of its pictures."""
     assert len(scene) == len(shots)
     assert scene.skipped == {}
     for frame, shot in zip(scene, shots, strict=True):
-        np.testing.assert_allclose(frame.world_from_camera, shot.world_from_camera, atol=1e-9)
+        np.testing.assert_allclose(frame.world_from_camera, shot.world_from_camera, atol=pose_tolerance)
         assert frame.depth.dtype == np.float32
         np.testing.assert_allclose(frame.depth, shot.depth, atol=depth_tolerance)
         camera = frame.camera

@@ -24,6 +24,9 @@ Format = Literal[
     "record3d",
     "strayscanner",
     "video",
+    "arkitscenes",
+    "sens",
+    "scannet++",
 ]
 
 

@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import Protocol
 
 from locus.scenes.formats import (
+    arkitscenes,
     colmap,
     matterport,
     nerfstudio,
     record3d,
     replica,
     scannet,
+    scannet_sens,
+    scannetpp,
     sevenscenes,
     strayscanner,
     taskonomy,
@@ -45,4 +48,7 @@ READERS: dict[str, Reader] = {
     "record3d": record3d,
     "strayscanner": strayscanner,
     "video": videos,
+    "arkitscenes": arkitscenes,
+    "sens": scannet_sens,
+    "scannet++": scannetpp,
 }

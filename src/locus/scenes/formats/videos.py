@@ -33,8 +33,8 @@ def read(path: Path, allow_outside: bool) -> Scene:
     found = [file for file in calibration_files(path) if file.is_file()]
     if not trajectory.is_file() or not found:
         raise SceneError(
-            f"{path} needs a trajectory, {trajectory.name}, and {calibration_files(path)[0].name} with 'fx fy cx cy' and, "
-            "if its lens distorts, 'k1 k2 p1 p2 k3' on one line"
+            f"{path} needs a trajectory, {trajectory.name}, and {calibration_files(path)[0].name} with 'fx fy cx cy' "
+            "and, if its lens distorts, 'k1 k2 p1 p2 k3' on one line"
         )
     calibration = calibration_numbers(path_inside(path.parent, found[0].name, allow_outside))
     video = Video(path)
