@@ -27,6 +27,7 @@ Format = Literal[
     "arkitscenes",
     "sens",
     "scannet++",
+    "hypersim",
 ]
 
 

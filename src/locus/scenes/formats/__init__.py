@@ -6,6 +6,7 @@ from typing import Protocol
 from locus.scenes.formats import (
     arkitscenes,
     colmap,
+    hypersim,
     matterport,
     nerfstudio,
     record3d,
@@ -51,4 +52,5 @@ READERS: dict[str, Reader] = {
     "arkitscenes": arkitscenes,
     "sens": scannet_sens,
     "scannet++": scannetpp,
+    "hypersim": hypersim,
 }
