@@ -71,7 +71,7 @@ def read_archive(path: Path) -> Scene:
 def read_export(path: Path, allow_outside: bool) -> Scene:
     root = export_root(path)
     recording = read_metadata(read_json(root / "metadata.json"), str(root / "metadata.json"))
-    depth_names = {file.name for file in (root / "depth").iterdir()}
+    depth_names = {file.name for file in (root / "depth").glob("*.exr")}
     sources, skipped = [], {}
     numbered = [file for file in (root / "rgb").glob("*.[jp][pn]g") if re.fullmatch("[0-9]{1,9}", file.stem)]
     for file in sorted(numbered, key=lambda file: int(file.stem)):
