@@ -63,6 +63,7 @@ def test_the_exr_export_is_read_exactly_from_either_folder(tmp_path, inside):
 def test_a_frame_without_depth_still_has_its_image_and_pose(r3d):
     rewrite(r3d, {"rgbd/1.depth": None, "rgbd/2.conf": None})
     scene = locus.load_scene(r3d)
+    assert [source.has_depth() for source in scene.sources] == [True, False, True, True]
     assert scene[1].image.shape == (room.HEIGHT, room.WIDTH, 3)
     with pytest.raises(FrameError, match=r"has no rgbd/1\.depth"):
         scene[1].depth  # noqa: B018

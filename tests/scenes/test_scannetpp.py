@@ -63,6 +63,7 @@ def test_frames_without_a_pose_are_counted_and_depth_may_be_missing(scan):
             getattr(scene[index], piece)
     (scan / "iphone/depth.bin").unlink()
     scene = locus.load_scene(scan)
+    assert not any(source.has_depth() for source in scene.sources)
     np.testing.assert_allclose(scene[1].world_from_camera, SHOTS[3].world_from_camera)
     with pytest.raises(FrameError, match="no depth map"):
         scene[1].depth  # noqa: B018

@@ -47,6 +47,7 @@ def test_a_frame_that_the_video_does_not_have_or_without_depth_is_an_error_of_th
     with (recording / "odometry.csv").open("a") as file:
         file.write("9001, 7, 0, 0, 0, 0, 0, 0, 1, 60, 60, 40, 30\n9001, 8, nan, 0, 0, 0, 0, 0, 0, 60, 60, 40, 30\n")
     scene = locus.load_scene(recording)
+    assert [source.has_depth() for source in scene.sources] == [True, False, True, True, False, False]
     for number, piece, sentence in (
         (1, "depth", "no depth map of its number"),
         (3, "depth", "same size, not 4×3 and 80×60"),

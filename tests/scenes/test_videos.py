@@ -24,6 +24,7 @@ def clip(tmp_path):
 
 def assert_shown(scene) -> None:
     assert (scene.format, scene.name) == ("video", "clip")
+    assert not any(source.has_depth() for source in scene.sources)
     assert [frame.name for frame in scene] == ["000000", "000010", "000020", "000030"]
     for frame, shot in zip(scene, SHOTS, strict=True):
         np.testing.assert_allclose(frame.world_from_camera, shot.world_from_camera, atol=1e-9)

@@ -118,6 +118,9 @@ class VideoFrame(Source):
     def image_size(self) -> tuple[int, int]:
         return self.video.size
 
+    def has_depth(self) -> bool:
+        return False
+
     def depth(self) -> Num[ndarray, "h w"]:
         raise LocusError("the scene names no depth file for it")
 

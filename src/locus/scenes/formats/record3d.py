@@ -164,6 +164,9 @@ class R3dFrame(Source):
     def image_size(self) -> tuple[int, int]:
         return image_size(self.archive.piece(f"rgbd/{self.number}.jpg"))
 
+    def has_depth(self) -> bool:
+        return f"rgbd/{self.number}.depth" in self.archive.names
+
     def depth(self) -> Num[ndarray, "h w"]:
         width, height = self.recording.depth_size
         packed = self.archive.piece(f"rgbd/{self.number}.depth")

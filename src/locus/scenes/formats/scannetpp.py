@@ -91,6 +91,9 @@ class ScanNetPPFrame(VideoFrame):
     depth_file: Path
     place: tuple[int, int] | None
 
+    def has_depth(self) -> bool:
+        return self.place is not None
+
     def depth(self) -> Num[ndarray, "h w"]:
         if self.place is None:
             raise LocusError(f"{self.depth_file} has no depth map of its number")

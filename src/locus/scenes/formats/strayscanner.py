@@ -79,6 +79,9 @@ class StrayFrame(VideoFrame):
     depth_path: Path | None
     confidence_path: Path | None
 
+    def has_depth(self) -> bool:
+        return self.depth_path is not None
+
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is None:
             raise LocusError("there is no depth map of its number")
