@@ -213,7 +213,7 @@ def names_file(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value and os.path.basename(value) not in ("", ".", "..")
 
 
-def path_inside(root: Path, name: str, allow_outside: bool) -> Path:
+def path_inside(root: Path, name: str | Path, allow_outside: bool) -> Path:
     """The file that a scene's own text names, refused where it lies outside the scene's folder.
 
     A scene may come from a stranger; it must not choose which of the user's other files are opened. Links are followed.

@@ -55,7 +55,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
             depth = depths[depth_of[k]] if depth_of[k] >= 0 else None
             confidence = None
             if depth is not None and (root / "confidence" / depth.name).exists():
-                confidence = path_inside(root, f"confidence/{depth.name}", allow_outside)
+                confidence = path_inside(root, Path("confidence", depth.name), allow_outside)
             sources.append(ARKitFrame(image.stem, image, depth, poses[k], cameras[camera_of[k]], confidence))
     return Scene(path.name, "arkitscenes", sources, skipped=skipped)
 
@@ -65,7 +65,7 @@ def timed_files(root: Path, folder: str, allow_outside: bool) -> tuple[Float[nda
     files = (root / folder).iterdir() if (root / folder).is_dir() else ()
     found = ((re.fullmatch(r".*_([0-9]{1,12}\.[0-9]{1,9})\.(?:png|pincam)", file.name), file.name) for file in files)
     timed = sorted((float(match[1]), name) for match, name in found if match)
-    paths = [path_inside(root, f"{folder}/{name}", allow_outside) for _, name in timed]
+    paths = [path_inside(root, Path(folder, name), allow_outside) for _, name in timed]
     return np.array([time for time, _ in timed]), paths
 
 

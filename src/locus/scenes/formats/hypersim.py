@@ -54,9 +54,9 @@ def read(path: Path, allow_outside: bool) -> Scene:
             if int(digits) >= len(poses):
                 skipped[f"{name}/{digits}"] = f"_detail/{name} has no pose for it"
                 continue
-            image = path_inside(path, f"images/{folder.name}/{file}", allow_outside)
-            stem = f"images/scene_{name}_geometry_hdf5/frame.{digits}"
-            maps = (path_inside(path, f"{stem}.{kind}.hdf5", allow_outside) for kind in MAPS)
+            image = path_inside(path, Path("images", folder.name, file), allow_outside)
+            geometry = Path("images", f"scene_{name}_geometry_hdf5")
+            maps = (path_inside(path, geometry / f"frame.{digits}.{kind}.hdf5", allow_outside) for kind in MAPS)
             depth, semantic, instance = (file if file.exists() else None for file in maps)
             pose = poses[int(digits)]
             sources.append(HypersimFrame(f"{name}/{digits}", image, depth, pose, camera, semantic, instance))
@@ -108,7 +108,7 @@ def read_camera(path: Path, scene: str) -> Camera:
 
 def read_poses(path: Path, camera: str, scale: float, allow_outside: bool) -> Float[ndarray, "n 4 4"]:
     orientations, positions = (
-        read_array(path_inside(path, f"_detail/{camera}/camera_keyframe_{kind}.hdf5", allow_outside))
+        read_array(path_inside(path, Path("_detail", camera, f"camera_keyframe_{kind}.hdf5"), allow_outside))
         for kind in ("orientations", "positions")
     )
     if orientations.shape[1:] != (3, 3) or positions.shape != (len(orientations), 3):

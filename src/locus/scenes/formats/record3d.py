@@ -54,7 +54,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
 
 
 def read_archive(path: Path) -> Scene:
-    archive = Archive(path)
+    archive = R3dArchive(path)
     try:
         content = json.loads(archive.piece("metadata").data)
     except (ValueError, RecursionError) as error:
@@ -78,15 +78,16 @@ def read_export(path: Path, allow_outside: bool) -> Scene:
         if (number := int(file.stem)) >= len(recording.poses):
             skipped[file.stem] = "metadata.json has no pose for it"
             continue
-        image = path_inside(root, f"rgb/{file.name}", allow_outside)
-        depth = f"depth/{file.stem}.exr" if f"{file.stem}.exr" in depth_names else None
-        depth_path = None if depth is None else path_inside(root, depth, allow_outside)
+        image = path_inside(root, Path("rgb", file.name), allow_outside)
+        depth_path = None
+        if f"{file.stem}.exr" in depth_names:
+            depth_path = path_inside(root, Path("depth", f"{file.stem}.exr"), allow_outside)
         sources.append(ExportFrame(file.stem, image, depth_path, recording.poses[number], recording, number))
     return Scene((path.parent if path.name == EXPORT else path).name, "record3d", sources, CONVENTION, skipped=skipped)
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class R3dMetadata:
     """What the metadata say."""
 
     file: str
@@ -99,7 +100,7 @@ class Recording:
         return camera_from_four(self.intrinsics[number].tolist(), self.size, self.file)
 
 
-def read_metadata(content: Any, file: str) -> Recording:
+def read_metadata(content: Any, file: str) -> R3dMetadata:
     if not isinstance(content, dict):
         raise SceneError(f"{file} should be a table of names and values")
     sizes = [content.get("w"), content.get("h"), content.get("dw", LIDAR[0]), content.get("dh", LIDAR[1])]
@@ -116,7 +117,7 @@ def read_metadata(content: Any, file: str) -> Recording:
         matrix = _rows({"K": [content.get("K")]}, "K", 9, file)[0]  # column by column
         intrinsics = np.tile(matrix[[0, 4, 6, 7]], (len(poses), 1))
     count = min(len(poses), len(intrinsics))
-    return Recording(file, (width, height), (depth_width, depth_height), poses[:count], intrinsics[:count])
+    return R3dMetadata(file, (width, height), (depth_width, depth_height), poses[:count], intrinsics[:count])
 
 
 def _rows(content: dict[str, Any], key: str, columns: int, file: str) -> Float[ndarray, "n columns"]:
@@ -129,7 +130,7 @@ def _rows(content: dict[str, Any], key: str, columns: int, file: str) -> Float[n
     return values
 
 
-class Archive:
+class R3dArchive:
     """A zip file whose parts are read one by one, by several threads, none larger than `LARGEST_PIECE`."""
 
     def __init__(self, path: Path) -> None:
@@ -154,26 +155,29 @@ class Archive:
 
 @dataclass(frozen=True, eq=False)
 class R3dFrame(Source):
-    archive: Archive
-    recording: Recording
+    archive: R3dArchive
+    recording: R3dMetadata
     number: int
 
+    def part(self, kind: str) -> str:
+        return f"rgbd/{self.number}.{kind}"
+
     def image(self) -> UInt8[ndarray, "h w 3"]:
-        return read_image(self.archive.piece(f"rgbd/{self.number}.jpg"))
+        return read_image(self.archive.piece(self.part("jpg")))
 
     def image_size(self) -> tuple[int, int]:
-        return image_size(self.archive.piece(f"rgbd/{self.number}.jpg"))
+        return image_size(self.archive.piece(self.part("jpg")))
 
     def has_depth(self) -> bool:
-        return f"rgbd/{self.number}.depth" in self.archive.names
+        return self.part("depth") in self.archive.names
 
     def depth(self) -> Num[ndarray, "h w"]:
         width, height = self.recording.depth_size
-        packed = self.archive.piece(f"rgbd/{self.number}.depth")
+        packed = self.archive.piece(self.part("depth"))
         depth = np.frombuffer(unpack_lzfse(packed.data, width * height * 4), "<f4").reshape(height, width)
-        if f"rgbd/{self.number}.conf" not in self.archive.names:
+        if self.part("conf") not in self.archive.names:
             return depth
-        packed = self.archive.piece(f"rgbd/{self.number}.conf")
+        packed = self.archive.piece(self.part("conf"))
         confidence = np.frombuffer(unpack_lzfse(packed.data, width * height), np.uint8).reshape(height, width)
         return with_confidence(depth, confidence, packed)
 
@@ -186,7 +190,7 @@ class R3dFrame(Source):
 
 @dataclass(frozen=True, eq=False)
 class ExportFrame(PosedFile):
-    recording: Recording
+    recording: R3dMetadata
     number: int
 
     def camera(self) -> Camera:

@@ -44,7 +44,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
 
 
 @dataclass(frozen=True)
-class Header:
+class SensHeader:
     path: Path
     colour: Camera
     depth: Camera
@@ -52,7 +52,7 @@ class Header:
     depth_scale: float
 
 
-def read_header(file: BinaryIO, path: Path) -> tuple[Header, int]:
+def read_header(file: BinaryIO, path: Path) -> tuple[SensHeader, int]:
     """The header, and how many frames it claims."""
     version, name_length = struct.unpack("<IQ", file.read(12))
     if version != VERSION:
@@ -70,7 +70,7 @@ def read_header(file: BinaryIO, path: Path) -> tuple[Header, int]:
         raise SceneError(f"{path} claims images of more than {MAX_PIXELS // 10**6} million pixels and is refused")
     colour = camera_from_opencv(matrices[0, :3, :3], (sizes[0], sizes[1]), path)
     depth = camera_from_opencv(matrices[2, :3, :3], (sizes[2], sizes[3]), path)
-    return Header(path, colour, depth, depth_kind, scale), count
+    return SensHeader(path, colour, depth, depth_kind, scale), count
 
 
 def read_index(file: BinaryIO, count: int, path: Path) -> list[tuple[Float[ndarray, "4 4"], int, int, int]]:
@@ -93,7 +93,7 @@ def read_index(file: BinaryIO, count: int, path: Path) -> list[tuple[Float[ndarr
 
 @dataclass(frozen=True, eq=False)
 class SensFrame(Source):
-    header: Header
+    header: SensHeader
     stored_pose: Float[ndarray, "4 4"]
     begin: int
     colour_bytes: int

@@ -68,7 +68,7 @@ def _numbered(path: Path, folder: str, allow_outside: bool) -> dict[int, Path]:
     """The files of a folder by the numbers that they are named by."""
     files = (path / folder).iterdir() if (path / folder).is_dir() else ()
     return {
-        int(file.stem): path_inside(path, f"{folder}/{file.name}", allow_outside)
+        int(file.stem): path_inside(path, Path(folder, file.name), allow_outside)
         for file in files
         if file.suffix in (".png", ".npy") and file.stem.isascii() and file.stem.isdecimal()
     }
