@@ -13,6 +13,7 @@ import locus
 from locus.errors import FrameError
 from locus.scenes import inspect
 from tests.scenes import phone_layouts, refusals, room
+from tests.scenes.layouts import save, save_depth
 from tests.scenes.test_hostile_files import check_use, same_folder, values
 
 SHOTS = room.shots(4)
@@ -46,6 +47,18 @@ def test_it_is_the_same_from_the_folder_inside(scan):
     scene = locus.load_scene(scan / "iphone")
     assert scene.name == "036bce3393"
     room.assert_shown(scene, SHOTS, 0.5001e-3, loss=8)
+
+
+def test_what_the_data_sets_tools_unpack_is_read_in_place_of_the_packed_files(scan):
+    """They write every second frame here."""
+    for number, shot in list(enumerate(SHOTS))[::2]:
+        save(scan / f"iphone/rgb/frame_{number:06d}.jpg", shot.image)
+        save_depth(scan / f"iphone/depth/frame_{number:06d}.png", shot.depth, 1000)
+    (scan / "iphone/rgb.mkv").unlink()
+    (scan / "iphone/depth.bin").write_bytes(b"all maps as one stream")
+    scene = locus.load_scene(scan)
+    room.assert_shown(scene, SHOTS[::2], 0.5001e-3, loss=8)
+    refusals.assert_link_refused(scan, scan / "iphone/depth/frame_000002.png")
 
 
 def test_frames_without_a_pose_are_counted_and_depth_may_be_missing(scan):
