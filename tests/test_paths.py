@@ -17,6 +17,8 @@ NO_PATHS = {
     ("backbones/variants.py", "openai/{}"): "owner/name of the hub",
     ("evaluation/methods.py", "{}/{}"): "what a frame's random numbers are drawn from, the same on every system",
     ("features/images.py", "{}/{}"): "an image's name, the same on every system",
+    ("scenes/formats/hypersim.py", "{}/{}"): "a frame's name, the same on every system",
+    ("scenes/formats/record3d.py", "rgbd/{}.{}"): "a member of a zip file",
     ("scenes/formats/sevenscenes.py", "{}/"): "a frame's name, the same on every system",
     ("scenes/writers/transforms.py", "images/{}.png"): "transforms.json is read on every system",
     ("scenes/writers/transforms.py", "{}/{}.png"): "transforms.json is read on every system",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Num
 from numpy import ndarray
+from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError
 
@@ -107,6 +108,17 @@ def rigid(pose: Float[ndarray, "4 4"], tolerance: float = 0.02) -> Float[ndarray
     exact = pose.copy()
     exact[:3, :3] = u @ vt
     return exact
+
+
+def pose_matrices(values: Float[ndarray, "n 7"]) -> Float[ndarray, "n 4 4"]:
+    """Poses from positions and quaternions, x y z w. Where a row is no pose, so is its matrix: `rigid` refuses it."""
+    sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
+    poses = np.tile(np.eye(4), (len(values), 1, 1))
+    poses[:, :3, 3] = values[:, :3]
+    poses[~sound, :3] = np.nan
+    if sound.any():
+        poses[sound, :3, :3] = Rotation.from_quat(values[sound, 3:]).as_matrix()
+    return poses
 
 
 def align(

@@ -73,3 +73,19 @@ def shots(count: int = 8) -> list[Shot]:
         target = (-0.5 * np.cos(angle + 0.4), -0.3 * np.sin(angle), 0.6)
         result.append(shoot(f"{k:06d}", look(eye, target)))
     return result
+
+
+def assert_shown(scene, shots: list[Shot], depth_tolerance: float, loss: float, pose_tolerance: float = 1e-9) -> None:
+    """A scene has these shots, in this order, exactly but for depth's rounding and the loss of its pictures."""
+    assert len(scene) == len(shots)
+    assert scene.skipped == {}
+    for frame, shot in zip(scene, shots, strict=True):
+        np.testing.assert_allclose(frame.world_from_camera, shot.world_from_camera, atol=pose_tolerance)
+        assert frame.depth.dtype == np.float32
+        np.testing.assert_allclose(frame.depth, shot.depth, atol=depth_tolerance)
+        camera = frame.camera
+        np.testing.assert_allclose([camera.fx, camera.fy, camera.cx, camera.cy], [FX, FY, CX, CY], atol=1e-9)
+        assert (camera.width, camera.height) == (WIDTH, HEIGHT)
+        assert frame.image.shape == (HEIGHT, WIDTH, 3)
+        difference = np.abs(frame.image.astype(int) - shot.image)
+        assert difference.max() == 0 if loss == 0 else difference.mean() < loss

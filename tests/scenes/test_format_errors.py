@@ -7,8 +7,19 @@ import pytest
 from PIL import Image
 
 import locus
-from locus.errors import FrameError, SceneError
+from locus.errors import FrameError, LocusError, SceneError
+from locus.scenes.formats import READERS
 from tests.scenes import layouts, room
+
+
+@pytest.mark.parametrize("format", READERS)
+def test_a_format_that_is_asked_for_by_name_says_what_is_missing(tmp_path, format):
+    """In an empty folder, and in a file that is nothing."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("nothing\n")
+    for path in (tmp_path / "empty", tmp_path / "file"):
+        with pytest.raises(LocusError):
+            locus.load_scene(path, format)
 
 
 def test_two_files_that_claim_one_timestamp_are_a_counted_skip(tmp_path, shots):

@@ -18,12 +18,11 @@ from locus.errors import LocusError
 from locus.scenes import Scene, load_scene
 from locus.scenes.load import is_scene
 from locus.scenes.reading import read_image
-from locus.scenes.video import Video
+from locus.scenes.video import VIDEO_SUFFIXES, Video
 
 IMAGE_SUFFIXES = frozenset(
     ".avif .bmp .gif .jp2 .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # noqa: SIM905
 )
-VIDEO_SUFFIXES = frozenset(".avi .m4v .mkv .mov .mp4 .mpeg .mpg .ogv .webm .wmv".split())  # noqa: SIM905
 
 Input = str | os.PathLike[str] | Scene
 

@@ -23,6 +23,13 @@ Format = Literal[
     "colmap",
     "rtabmap",
     "polycam",
+    "record3d",
+    "strayscanner",
+    "video",
+    "arkitscenes",
+    "sens",
+    "scannet++",
+    "hypersim",
 ]
 
 
@@ -75,7 +82,11 @@ def load_scene(
         path = path.parent
     if not path.exists():
         raise SceneError(f"{path} does not exist")
-    scene = READERS[_checked(format, path)].read(path, allow_outside)
+    reader = READERS[_checked(format, path)]
+    try:
+        scene = reader.read(path, allow_outside)
+    except OSError as error:
+        raise SceneError(f"{error.filename or path} cannot be read: {error.strerror}") from None
     given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}
     convention = replace(scene.convention, **{key: value for key, value in given.items() if value is not None})
     sources, skipped = _distinct(scene.sources, dict(scene.skipped))

@@ -83,9 +83,11 @@ def read_image(path: Path | Piece, upright: bool = False) -> UInt8[ndarray, "h w
 
 
 def read_depth(path: Path) -> Num[ndarray, "h w"]:
-    """A depth map as stored: a one-channel PNG or TIFF, or an .npy array. 65535 in 16 bits means unknown: 0 here."""
+    """A depth map as stored: a one-channel PNG or TIFF, .npy or .exr. 65535 in 16 bits means unknown: 0 here."""
     if path.suffix == ".npy":
         return _read_npy(path)
+    if path.suffix == ".exr":
+        return _read_exr(path)
     with _opened(path) as image:
         depth, mode = np.asarray(image), image.mode
     if mode not in ("L", "I", "F") and not mode.startswith("I;16"):
@@ -108,6 +110,40 @@ def _read_npy(path: Path) -> Num[ndarray, "h w"]:
     return np.array(depth)
 
 
+def _read_exr(path: Path) -> Num[ndarray, "h w"]:
+    if not path.is_file():
+        raise LocusError(f"{path} is missing")
+    try:
+        import OpenEXR  # ty: ignore[import-not-found]  (compiled, untyped)
+    except ImportError:
+        raise LocusError(f"{path} needs OpenEXR: pip install 'locus-features[capture]'") from None
+    try:
+        header = OpenEXR.File(str(path), header_only=True).header()
+        low, high = np.array(header["dataWindow"], dtype=np.int64)
+        if np.prod(high - low + 1) * len(header["channels"]) > MAX_PIXELS:
+            raise LocusError(f"{path} claims more than {MAX_PIXELS // 10**6} million numbers and is refused")
+        channels = OpenEXR.File(str(path), separate_channels=True).channels()
+    except LocusError:
+        raise
+    except Exception as error:  # its C++ side raises whatever it meets
+        raise LocusError(f"{path} is not an EXR image that can be read ({error})") from None
+    name = next((name for name in ("Z", "R", "Y") if name in channels), min(channels, default=None))
+    depth = None if name is None else channels[name].pixels
+    if depth is None or depth.ndim != 2:
+        raise LocusError(f"{path} has no channel of numbers at every pixel; a depth map has one")
+    return np.array(depth)
+
+
+def with_confidence(
+    depth: Num[ndarray, "h w"], confidence: Num[ndarray, "a b"], file: Path | Piece
+) -> Num[ndarray, "h w"]:
+    """A phone's depth without what its sensor calls of low confidence: 0 of 0, 1 and 2."""
+    if confidence.shape != depth.shape:
+        shapes = " and ".join(f"{columns}×{rows}" for rows, columns in (confidence.shape, depth.shape))
+        raise LocusError(f"{file} and its depth map should be of the same size, not {shapes}")
+    return np.where(confidence == 0, depth.dtype.type(0), depth)
+
+
 def read_labels(path: Path) -> Int32[ndarray, "h w"]:
     """A label map: one channel of 8- or 16-bit ids."""
     with _opened(path) as image:
@@ -117,14 +153,14 @@ def read_labels(path: Path) -> Int32[ndarray, "h w"]:
     return labels.astype(np.int32)
 
 
-def read_numbers(path: Path) -> Float[ndarray, "rows columns"]:
+def read_numbers(path: Path, delimiter: str | None = None) -> Float[ndarray, "rows columns"]:
     """A text file of numbers, a row a line."""
     if not path.is_file():
         raise LocusError(f"{path} is missing")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an empty file, which is an error below
-            numbers = np.loadtxt(path, dtype=np.float64, ndmin=2)
+            numbers = np.loadtxt(path, dtype=np.float64, ndmin=2, delimiter=delimiter)
     except (ValueError, UnicodeDecodeError) as error:
         raise LocusError(f"{path} is not a table of numbers ({error})") from None
     if not numbers.size:
@@ -132,9 +168,9 @@ def read_numbers(path: Path) -> Float[ndarray, "rows columns"]:
     return numbers
 
 
-def read_matrix(path: Path, size: int = 4) -> Float[ndarray, "size size"]:
+def read_matrix(path: Path, size: int = 4, delimiter: str | None = None) -> Float[ndarray, "size size"]:
     """The top-left size × size part of the matrix in a text file."""
-    numbers = read_numbers(path)
+    numbers = read_numbers(path, delimiter)
     if numbers.shape[0] < size or numbers.shape[1] < size:
         raise LocusError(f"{path} holds {numbers.shape[0]}×{numbers.shape[1]} numbers, not a {size}×{size} matrix")
     return numbers[:size, :size]
@@ -183,7 +219,7 @@ def names_file(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value and os.path.basename(value) not in ("", ".", "..")
 
 
-def path_inside(root: Path, name: str, allow_outside: bool) -> Path:
+def path_inside(root: Path, name: str | Path, allow_outside: bool) -> Path:
     """The file that a scene's own text names, refused where it lies outside the scene's folder.
 
     A scene may come from a stranger; it must not choose which of the user's other files are opened. Links are followed.

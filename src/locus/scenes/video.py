@@ -1,16 +1,23 @@
 """Frames of a video, by their number."""
 
 import os
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
 import cv2
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, Num, UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
-from locus.scenes.reading import MAX_PIXELS
+from locus.geometry import Camera
+from locus.scenes.lens import Lens
+from locus.scenes.reading import MAX_PIXELS, camera_from_four
+from locus.scenes.source import Source
+
+VIDEO_SUFFIXES = frozenset(".avi .m4v .mkv .mov .mp4 .mpeg .mpg .ogv .webm .wmv".split())  # noqa: SIM905
 
 
 class Video:
@@ -26,12 +33,32 @@ class Video:
         self._next = 0
         self._passed: dict[int, UInt8[ndarray, "h w 3"]] = {}
 
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """(width, height), from the file's header."""
+        capture = self._opened()
+        width, height = (int(capture.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
+        capture.release()
+        if width * height > MAX_PIXELS:
+            raise LocusError(f"{self.path} claims frames of more than {MAX_PIXELS // 10**6} million pixels; refused")
+        if width < 1 or height < 1:
+            raise LocusError(f"{self.path} is a video without a frame that can be read")
+        return width, height
+
+    @cached_property
+    def rate(self) -> float:
+        """Frames per second, from the file's header."""
+        capture = self._opened()
+        rate = capture.get(cv2.CAP_PROP_FPS)
+        capture.release()
+        if not 0 < rate < 1e6:
+            raise LocusError(f"{self.path} does not say how many frames a second it has")
+        return rate
+
     def count(self) -> int:
         """How many frames the file says it has."""
+        _ = self.size  # refuses what is too large
         capture = self._opened()
-        size = capture.get(cv2.CAP_PROP_FRAME_WIDTH) * capture.get(cv2.CAP_PROP_FRAME_HEIGHT)
-        if size > MAX_PIXELS:
-            raise LocusError(f"{self.path} claims frames of more than {MAX_PIXELS // 10**6} million pixels; refused")
         count = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
         if count < 1:  # streams do not say
             count = 0
@@ -73,3 +100,35 @@ class Video:
         if not capture.isOpened():
             raise LocusError(f"{self.path} is not a video that OpenCV can read; convert it to MP4")
         return capture
+
+
+@dataclass(frozen=True, eq=False)
+class VideoFrame(Source):
+    """A frame whose image is in a video; its depth is a reader's matter, and none here."""
+
+    video: Video
+    number: int
+    stored_pose: Float[ndarray, "4 4"]
+    calibration: tuple[float, ...]
+    """fx fy cx cy of the video's frames in OpenCV's convention, and `Lens`'s coefficients if it distorts."""
+
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        return self.straight(self.video.read(self.number))
+
+    def image_size(self) -> tuple[int, int]:
+        return self.video.size
+
+    def has_depth(self) -> bool:
+        return False
+
+    def depth(self) -> Num[ndarray, "h w"]:
+        raise LocusError("the scene names no depth file for it")
+
+    def camera(self) -> Camera:
+        return camera_from_four(self.calibration, self.video.size, f"the calibration of {self.video.path.name}")
+
+    def lens(self) -> Lens:
+        return Lens(*self.calibration[4:9])
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.stored_pose

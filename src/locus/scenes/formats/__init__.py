@@ -4,16 +4,23 @@ from pathlib import Path
 from typing import Protocol
 
 from locus.scenes.formats import (
+    arkitscenes,
     colmap,
+    hypersim,
     matterport,
     nerfstudio,
     polycam,
+    record3d,
     replica,
     rtabmap,
     scannet,
+    scannet_sens,
+    scannetpp,
     sevenscenes,
+    strayscanner,
     taskonomy,
     tum,
+    videos,
 )
 from locus.scenes.scene import Scene
 
@@ -43,4 +50,11 @@ READERS: dict[str, Reader] = {
     "colmap": colmap,
     "rtabmap": rtabmap,
     "polycam": polycam,
+    "record3d": record3d,
+    "strayscanner": strayscanner,
+    "video": videos,
+    "arkitscenes": arkitscenes,
+    "sens": scannet_sens,
+    "scannet++": scannetpp,
+    "hypersim": hypersim,
 }

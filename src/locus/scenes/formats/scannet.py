@@ -62,6 +62,19 @@ def read_table(path: Path) -> tuple[Int32[ndarray, "ids"], tuple[LabelClass, ...
     return nyu40_of, tuple(LabelClass(i, names[i], class_kind(names[i])) for i in sorted(names))
 
 
+def seen_by(colour: Camera, depth: Num[ndarray, "a b"], own: Camera) -> Num[ndarray, "h w"]:
+    """A depth map of a camera that stands where the colour camera does, at each pixel of the colour image.
+
+    The same ray in both images: the two cameras differ in their intrinsics alone.
+    """
+    rows, columns = depth.shape
+    x = (np.arange(colour.width) + 0.5 - colour.cx) / colour.fx * own.fx + own.cx
+    y = (np.arange(colour.height) + 0.5 - colour.cy) / colour.fy * own.fy + own.cy
+    x, y = np.floor(x.clip(-1, columns)).astype(int), np.floor(y.clip(-1, rows)).astype(int)
+    inside = ((y >= 0) & (y < rows))[:, None] & ((x >= 0) & (x < columns))
+    return np.where(inside, depth[np.ix_(y.clip(0, rows - 1), x.clip(0, columns - 1))], depth.dtype.type(0))
+
+
 @dataclass(frozen=True, eq=False)
 class ScanNetFrame(FileSource):
     root: Path
@@ -70,13 +83,7 @@ class ScanNetFrame(FileSource):
     def depth(self) -> Num[ndarray, "h w"]:
         depth = super().depth()
         rows, columns = depth.shape
-        colour, own = self.camera(), self.intrinsics("intrinsic_depth.txt", (columns, rows))
-        # The same ray in both images: the two cameras differ in their intrinsics alone.
-        x = (np.arange(colour.width) + 0.5 - colour.cx) / colour.fx * own.fx + own.cx
-        y = (np.arange(colour.height) + 0.5 - colour.cy) / colour.fy * own.fy + own.cy
-        x, y = np.floor(x).astype(int), np.floor(y).astype(int)
-        inside = ((y >= 0) & (y < rows))[:, None] & ((x >= 0) & (x < columns))
-        return np.where(inside, depth[np.ix_(y.clip(0, rows - 1), x.clip(0, columns - 1))], depth.dtype.type(0))
+        return seen_by(self.camera(), depth, self.intrinsics("intrinsic_depth.txt", (columns, rows)))
 
     def depth_state(self) -> str:
         return content_hash(self.depth_path, self.root / "intrinsic" / "intrinsic_depth.txt")

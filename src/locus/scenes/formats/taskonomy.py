@@ -43,7 +43,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
 
 def by_view(path: Path, folders: tuple[str, ...]) -> dict[str, Path]:
     """Files by the part of their name before `_domain_`."""
-    folder = next(path / name for name in folders if (path / name).is_dir())
+    folder = next((path / name for name in folders if (path / name).is_dir()), path / folders[0])
     files = sorted(file for file in folder.iterdir() if file.suffix in (".png", ".jpg", ".npy", ".json"))
     return {file.stem.split("_domain_")[0]: file for file in files}
 
