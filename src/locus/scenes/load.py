@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 import tyro
 
 from locus.errors import SceneError
-from locus.scenes.formats import READERS, nerfstudio
+from locus.scenes.formats import READERS, nerfstudio, rosbag
 from locus.scenes.scene import Scene
 from locus.scenes.source import Source
 
-Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap"]
+Format = Literal["nerfstudio", "tum", "7scenes", "matterport", "replica", "scannet", "taskonomy", "colmap", "rosbag"]
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def load_scene(
     if not path.exists():
         raise SceneError(f"{path} does not exist")
     format = _checked(format, path)
-    if topics:
+    if topics and format != "rosbag":
         raise SceneError(f"{path} is read as {format}, which has no topics to choose among; leave out --topic")
-    scene = READERS[format].read(path, allow_outside)
+    scene = rosbag.read(path, allow_outside, topics) if topics else READERS[format].read(path, allow_outside)
     given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}
     convention = replace(scene.convention, **{key: value for key, value in given.items() if value is not None})
     sources, skipped = _distinct(scene.sources, dict(scene.skipped))

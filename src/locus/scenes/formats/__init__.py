@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from locus.scenes.formats import colmap, matterport, nerfstudio, replica, scannet, sevenscenes, taskonomy, tum
+from locus.scenes.formats import colmap, matterport, nerfstudio, replica, rosbag, scannet, sevenscenes, taskonomy, tum
 from locus.scenes.scene import Scene
 
 
@@ -30,4 +30,5 @@ READERS: dict[str, Reader] = {
     "scannet": scannet,
     "taskonomy": taskonomy,
     "colmap": colmap,
+    "rosbag": rosbag,
 }
