@@ -9,7 +9,7 @@ import numpy as np
 from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin
 from rosbags.rosbag2 import Writer as Writer2
-from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from scipy.spatial.transform import Rotation
 
 from tests.scenes import room
@@ -26,6 +26,9 @@ class BagFile:
     def __init__(self, folder: Path, kind: str) -> None:
         self.ros1 = kind.startswith("ros1")
         self.store = get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE)
+        tree = "tf2_msgs/msg/TFMessage"
+        if tree not in self.store.types:
+            self.store.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms", tree))
         if self.ros1:
             self.path = folder / "walk.bag"
             self.writer: Any = Writer1(self.path)

@@ -6,13 +6,13 @@ for, and of ten gigabytes of images nothing but the first bytes of each, which h
 
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from locus.errors import LocusError, SceneError
 
@@ -29,16 +29,20 @@ class Entry(NamedTuple):
     topic: str
 
 
-class Storage(Protocol):
-    """One file of a bag."""
+class Storage(ABC):
+    """One file of a bag, as rosbags has opened it."""
 
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.chunks = Chunks()
+
+    @abstractmethod
     def places(self, topic: str) -> Iterable[tuple[int, int]]:
         """(chunk, offset) of each message of a topic."""
-        ...
 
+    @abstractmethod
     def message(self, chunk: int, offset: int, limit: int) -> bytes:
         """The bytes of a message, of a longer one only so many."""
-        ...
 
 
 class Bag:
@@ -147,9 +151,11 @@ class Chunks:
     def __init__(self) -> None:
         self._kept: tuple[int, bytes] = (-1, b"")
 
-    def opened(self, file: BinaryIO, number: int, start: int, size: int, compression: str) -> tuple[BinaryIO, int]:
+    def opened(
+        self, file: BufferedIOBase, number: int, start: int, size: int, compression: str
+    ) -> tuple[BufferedIOBase, int]:
         """What to read a chunk's messages from, and where in it the chunk begins."""
-        if not compression:
+        if compression in ("", "none"):
             return file, start
         if self._kept[0] != number:
             file.seek(start)
@@ -160,11 +166,8 @@ class Chunks:
         return BytesIO(self._kept[1]), 0
 
 
-@dataclass
-class SqliteFile:
+class SqliteFile(Storage):
     """A .db3: a table of messages. A row is a message's place."""
-
-    file: Any
 
     def places(self, topic: str) -> Iterable[tuple[int, int]]:
         query = "SELECT messages.id, 0 FROM messages JOIN topics ON topic_id = topics.id WHERE topics.name = ?"
@@ -176,25 +179,18 @@ class SqliteFile:
         return data
 
 
-class Ros1File:
+class Ros1File(Storage):
     """A .bag: an index says where in which chunk a message is."""
-
-    def __init__(self, file: Any) -> None:
-        from rosbags.rosbag1.reader import decompressors
-
-        self.file = file
-        self.names = {function: name for name, function in decompressors.items() if name != "none"}
-        self.chunks = Chunks()
 
     def places(self, topic: str) -> Iterable[tuple[int, int]]:
         connections = [c.id for c in self.file.connections if c.topic == topic]
         return ((each.chunk_pos, each.offset) for c in connections for each in self.file.indexes[c])
 
     def message(self, chunk: int, offset: int, limit: int) -> bytes:
-        from rosbags.rosbag1.reader import Header, RecordType, read_bytes, read_uint32
+        from rosbags.rosbag1.reader import Header, RecordType, decompressors, read_bytes, read_uint32
 
         stored = self.file.chunks[chunk]
-        compression = self.names.get(stored.decompressor, "")
+        (compression,) = (name for name, function in decompressors.items() if function is stored.decompressor)
         file, start = self.chunks.opened(self.file.bio, chunk, stored.datapos, stored.datasize, compression)
         file.seek(start + offset)
         while (kind := Header.read(file).get_uint8("op")) == RecordType.CONNECTION:
@@ -204,13 +200,12 @@ class Ros1File:
         return read_bytes(file, min(read_uint32(file), limit))
 
 
-class McapFile:
+class McapFile(Storage):
     """An .mcap: after each chunk stands where in it the messages of each channel are."""
 
     def __init__(self, file: Any) -> None:
-        self.file = file
+        super().__init__(file)
         self.starts = {chunk.chunk_start_offset: chunk for chunk in file.chunks}
-        self.chunks = Chunks()
 
     def places(self, topic: str) -> Iterable[tuple[int, int]]:
         channels = [c for c in self.file.connections if c.topic == topic]

@@ -19,9 +19,7 @@ class Topics:
     given: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        known = {
-            topic.strip("/"): topic for kinds in ((RAW, COMPRESSED), (INFO,), POSES, TREES) for topic in self.of(kinds)
-        }
+        known = {topic.strip("/"): topic for topic in self.of((RAW, COMPRESSED, INFO, *POSES, *TREES))}
         for topic in self.given:
             if topic.strip("/") not in known:
                 found = ", ".join(sorted(known.values())) or "none"
@@ -37,10 +35,16 @@ class Topics:
         found = list(candidates)
         found = [topic for topic in found if topic in self.given] or found
         if len(found) > 1:
-            raise SceneError(
-                f"{self.bag.path} has several topics of {what}; choose one with --topic: {', '.join(found)}"
-            )
+            several = ", ".join(found)
+            raise SceneError(f"{self.bag.path} has several topics of {what}; choose one with --topic: {several}")
+        self.unused -= set(found)
         return found[0] if found else None
+
+    def refuse_unused(self) -> None:
+        """Once all are chosen."""
+        if self.unused:
+            unused = ", ".join(sorted(self.unused))
+            raise SceneError(f"{self.bag.path}: nothing can be made of {unused}; leave out that --topic")
 
     @cached_property
     def trees(self) -> list[str]:
