@@ -9,7 +9,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from io import BufferedIOBase, BytesIO
+from io import BytesIO
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -151,19 +151,20 @@ class Chunks:
     def __init__(self) -> None:
         self._kept: tuple[int, bytes] = (-1, b"")
 
-    def opened(
-        self, file: BufferedIOBase, number: int, start: int, size: int, compression: str
-    ) -> tuple[BufferedIOBase, int]:
-        """What to read a chunk's messages from, and where in it the chunk begins."""
+    def at(self, file: Any, number: int, start: int, size: int, compression: str, offset: int) -> Any:
+        """A file at a message of a chunk, whose own bytes start at `start`: the same file, or one in memory."""
         if compression in ("", "none"):
-            return file, start
+            file.seek(start + offset)
+            return file
         if self._kept[0] != number:
             file.seek(start)
             data = unpacked(compression, file.read(min(size, MAX_MESSAGE)), MAX_MESSAGE + 1)
             if len(data) > MAX_MESSAGE:
                 raise ValueError(f"a chunk is larger than {MAX_MESSAGE >> 20} MiB")
             self._kept = number, data
-        return BytesIO(self._kept[1]), 0
+        in_memory = BytesIO(self._kept[1])
+        in_memory.seek(offset)
+        return in_memory
 
 
 class SqliteFile(Storage):
@@ -191,8 +192,7 @@ class Ros1File(Storage):
 
         stored = self.file.chunks[chunk]
         (compression,) = (name for name, function in decompressors.items() if function is stored.decompressor)
-        file, start = self.chunks.opened(self.file.bio, chunk, stored.datapos, stored.datasize, compression)
-        file.seek(start + offset)
+        file = self.chunks.at(self.file.bio, chunk, stored.datapos, stored.datasize, compression, offset)
         while (kind := Header.read(file).get_uint8("op")) == RecordType.CONNECTION:
             file.seek(read_uint32(file), 1)
         if kind != RecordType.MSGDATA:
@@ -232,8 +232,7 @@ class McapFile(Storage):
         stored = self.starts[chunk]
         # A chunk begins with its kind and length, two times, a size, a checksum, its compression's name, and a length.
         start = chunk + 9 + 40 + len(stored.compression)
-        file, start = self.chunks.opened(self.file.bio, chunk, start, stored.compressed_size, stored.compression)
-        file.seek(start + offset)
+        file = self.chunks.at(self.file.bio, chunk, start, stored.compressed_size, stored.compression, offset)
         # A message begins with its kind and length, its channel, a number, and two times.
         kind, size = struct.unpack("<BQ22x", file.read(31))
         if kind != 5 or size < 22:
