@@ -13,7 +13,7 @@ def shots() -> list[room.Shot]:
     return room.shots(6)
 
 
-def check(scene, shots, depth_error=0.0005 + 1e-6, pose_error=1e-6):
+def check(scene, shots, depth_error=0.0005 + 1e-6, pose_error=1e-9):
     assert scene.format == "rosbag"
     assert len(scene) == len(shots)
     for frame, shot in zip(scene, shots, strict=True):

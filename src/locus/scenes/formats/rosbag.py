@@ -7,12 +7,12 @@ Depth of another camera than colour's is carried over to it, and lens distortion
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.scenes.formats.rosbag_frames import BagFrame, rig
-from locus.scenes.formats.rosbag_images import UNITS, image_head
+from locus.scenes.formats.rosbag_images import UNITS, first_bytes
 from locus.scenes.formats.rosbag_storage import Bag, Entry
 from locus.scenes.formats.rosbag_topics import Topics
 from locus.scenes.formats.rosbag_transforms import PoseTopic, Tree
@@ -32,9 +32,10 @@ def read(path: Path, allow_outside: bool, topics: tuple[str, ...] = ()) -> Scene
     bag = Bag(path)
     chosen = Topics(bag, topics)
     recording = Recording(chosen)
-    times = seconds(recording.colour)
-    depth_of = mutual_nearest(times, seconds(recording.depth), TOGETHER)
-    poses, posed = recording.poses(times)
+    stamps, depth_stamps = stamps_of(recording.colour), stamps_of(recording.depth)
+    origin = stamps.min(initial=2**62)
+    depth_of = mutual_nearest((stamps - origin) * 1e-9, (depth_stamps - origin) * 1e-9, TOGETHER)
+    poses, posed = recording.poses(stamps)
     cameras = rig(chosen, recording.tree)
     chosen.refuse_unused()
     sources, skipped = [], recording.skipped
@@ -52,8 +53,8 @@ def read(path: Path, allow_outside: bool, topics: tuple[str, ...] = ()) -> Scene
     return Scene(name, "rosbag", sources, Convention(depth_scale=unit), skipped=skipped)
 
 
-def seconds(images: list[tuple[int, Entry]]) -> Float[ndarray, "n"]:
-    return np.array([stamp for stamp, _ in images], np.float64) * 1e-9
+def stamps_of(images: list[tuple[int, Entry]]) -> Int64[ndarray, "n"]:
+    return np.array([stamp for stamp, _ in images], np.int64)
 
 
 class Recording:
@@ -80,20 +81,19 @@ class Recording:
         self.depth.sort()
 
     def _add_image(self, entry: Entry, images: list[tuple[int, Entry]]) -> None:
-        bag = self.topics.bag
         try:
-            stamp = image_head(bag.head(entry), bag.topics[entry.topic], bag.is_ros2).stamp
+            stamp = first_bytes(self.topics.bag, entry).stamp
             if stamp <= 0:
                 raise LocusError("its header has no time")
             images.append((stamp, entry))
         except LocusError as error:
             self.skipped[f"{entry.topic} at byte or row {entry.chunk + entry.offset}"] = str(error)
 
-    def poses(self, times: Float[ndarray, "n"]) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
+    def poses(self, stamps: Int64[ndarray, "n"]) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
         """world_from_camera at some times, and where it is known."""
         frame = self.topics.heads[self.topics.colour].frame
         if self.topics.pose(self.tree.world(frame)) != self.topics.pose_topic:
-            return self.tree.poses(frame, times)
+            return self.tree.poses(frame, stamps)
         body = self.pose_topic.body
         body_from_camera = self.tree.between(body, frame) if body else np.eye(4)
         if body_from_camera is None:
@@ -101,5 +101,5 @@ class Recording:
                 f"{self.topics.bag.path} does not say in tf_static how the camera's {frame} is placed to {body}, whose "
                 f"poses {self.topics.pose_topic} holds; record tf_static too"
             )
-        poses, known = self.pose_topic.track.at(times)
+        poses, known = self.pose_topic.track.at(stamps)
         return poses @ body_from_camera, known

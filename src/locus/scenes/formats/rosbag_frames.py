@@ -9,7 +9,7 @@ from numpy import ndarray
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
 from locus.scenes.formats.rosbag_cameras import Optics
-from locus.scenes.formats.rosbag_images import UNITS, colour_image, depth_image, image_head, message_image_size
+from locus.scenes.formats.rosbag_images import UNITS, colour_image, depth_image, first_bytes, message_image_size
 from locus.scenes.formats.rosbag_storage import Bag, Entry
 from locus.scenes.formats.rosbag_topics import Topics, info_topic
 from locus.scenes.formats.rosbag_transforms import Tree
@@ -38,8 +38,10 @@ def rig(topics: Topics, tree: Tree) -> Rig:
     if depth is None:
         return Rig(camera, None, np.eye(4))
     frame, depth_frame = topics.heads[colour].frame, topics.heads[depth].frame
+    if frame == depth_frame and info_topic(depth) not in topics.bag.topics:
+        return Rig(camera, None, np.eye(4))
     other = topics.optics(depth)
-    if frame == depth_frame and (other is None or other.agrees(camera)):
+    if frame == depth_frame and other is not None and other.agrees(camera):
         return Rig(camera, None, np.eye(4))
     if other is None:
         raise SceneError(f"{path} has no camera for {depth}, which is not registered; record {info_topic(depth)} too")
@@ -66,8 +68,8 @@ class BagFrame(Source):
 
     def image_size(self) -> tuple[int, int]:
         topic = self.colour_entry.topic
-        head = image_head(self.bag.head(self.colour_entry), self.bag.topics[topic], self.bag.is_ros2)
-        return head.size or message_image_size(self.bag.message(self.colour_entry), topic)
+        size = first_bytes(self.bag, self.colour_entry).size
+        return size or message_image_size(self.bag.message(self.colour_entry), topic)
 
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_entry is None:

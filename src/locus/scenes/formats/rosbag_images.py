@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Num, UInt8
 from numpy import ndarray
 
-from locus.errors import LocusError
+from locus.errors import LocusError, SceneError
+from locus.scenes.formats.rosbag_storage import Bag, Entry
 from locus.scenes.reading import MAX_PIXELS, Packed, image_size, read_depth, read_image
 
 RAW, COMPRESSED = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
@@ -61,19 +62,29 @@ class ImageHead:
         return self.encoding in GREY
 
 
+def first_bytes(bag: Bag, entry: Entry) -> ImageHead:
+    """What the first bytes of an image in a bag say."""
+    try:
+        return image_head(bag.head(entry), bag.topics[entry.topic], bag.is_ros2)
+    except SceneError:
+        raise
+    except LocusError as error:
+        raise SceneError(f"{bag.path}: an image of {entry.topic} cannot be read: {error}") from None
+
+
 def image_head(data: bytes, kind: str, is_ros2: bool) -> ImageHead:
     """From the bytes of a message, or the first of them.
 
     Both generations of ROS begin with four bytes of something else, then the stamp and the frame. ROS 2 aligns what
     follows to four bytes and ends strings with a zero.
     """
-    order = ">" if is_ros2 and data[1] == 0 else "<"
+    order = ">" if is_ros2 and data[1:2] == b"\0" else "<"
 
     def text(position: int) -> tuple[str, int]:
         (length,) = struct.unpack_from(f"{order}I", data, position)
         end = position + 4 + length
         if end > len(data):
-            raise LocusError("the header of an image is damaged or longer than a header should be")
+            raise LocusError("its header is damaged, or longer than a header should be")
         return data[position + 4 : end].rstrip(b"\0").decode("utf-8", "replace"), end + (-end % 4 if is_ros2 else 0)
 
     try:
@@ -85,7 +96,7 @@ def image_head(data: bytes, kind: str, is_ros2: bool) -> ImageHead:
             size, position = (width, height), position + 8
         encoding, _ = text(position)
     except struct.error:
-        raise LocusError("the header of an image is cut short") from None
+        raise LocusError("its header is cut short") from None
     return ImageHead(seconds * 10**9 + nanoseconds, frame.strip("/"), encoding.split(";")[0].strip(), size)
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from locus.errors import SceneError
 from locus.scenes.formats.rosbag_cameras import INFO, Optics, optics
-from locus.scenes.formats.rosbag_images import COMPRESSED, RAW, ImageHead, image_head
+from locus.scenes.formats.rosbag_images import COMPRESSED, RAW, ImageHead, first_bytes
 from locus.scenes.formats.rosbag_storage import Bag, Entry
 from locus.scenes.formats.rosbag_transforms import POSES, TREES
 
@@ -57,7 +57,7 @@ class Topics:
         for entry in self.bag.entries(self.of((RAW, COMPRESSED))):
             firsts.setdefault(entry.topic, entry)
         return {
-            topic: image_head(self.bag.head(entry), self.bag.topics[topic], self.bag.is_ros2)
+            topic: first_bytes(self.bag, entry)
             for topic, entry in firsts.items()
             if topic in self.given or plain(topic) == topic or plain(topic) not in firsts
         }

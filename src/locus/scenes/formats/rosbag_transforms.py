@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from numpy import ndarray
 
 from locus.errors import SceneError
@@ -21,31 +21,34 @@ BODIES = ("_link", "_footprint", "body")  # how frames that move are called; the
 
 @dataclass
 class Track:
-    """A transform over time. Rows of a time, a position and a quaternion (x y z w), in no order."""
+    """A transform over time, in no order."""
 
-    rows: array = field(default_factory=lambda: array("d"))
+    stamps: array = field(default_factory=lambda: array("q"))
+    """Nanoseconds."""
+    values: array = field(default_factory=lambda: array("d"))
+    """For each a position and a quaternion, x y z w."""
 
     def add(self, stamp: Any, position: Any, turn: Any) -> None:
-        time = stamp.sec + stamp.nanosec * 1e-9
-        self.rows.extend((time, position.x, position.y, position.z, turn.x, turn.y, turn.z, turn.w))
+        self.stamps.append(stamp.sec * 10**9 + stamp.nanosec)
+        self.values.extend((position.x, position.y, position.z, turn.x, turn.y, turn.z, turn.w))
 
-    def table(self) -> Float[ndarray, "n 8"]:
-        """In the order of time; of rows with the same time the first."""
-        rows = np.array(self.rows).reshape(-1, 8)
-        return rows[np.unique(rows[:, 0], return_index=True)[1]]
+    def at(self, stamps: Int64[ndarray, "n"]) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
+        """Poses at some times, and where there is one. Of several with the same time the first counts."""
+        own, first = np.unique(np.array(self.stamps), return_index=True)
+        origin = own[0]  # seconds since 1970 are exact only to some tenths of a microsecond
+        return poses_at((stamps - origin) * 1e-9, (own - origin) * 1e-9, self._rows()[first])
 
-    def at(self, times: Float[ndarray, "n"]) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
-        table = self.table()
-        return poses_at(times, table[:, 0], table[:, 1:])
+    def _rows(self) -> Float[ndarray, "n 7"]:
+        return np.array(self.values).reshape(-1, 7)
 
     @property
     def constant(self) -> bool:
         """Whether nothing moves: some drivers publish what is fixed again and again."""
-        rows = np.array(self.rows).reshape(-1, 8)[:, 1:]
+        rows = self._rows()
         return bool(np.allclose(rows, rows[0], rtol=0, atol=1e-9))
 
     def fixed(self) -> Float[ndarray, "4 4"]:
-        poses, found = poses_at(np.zeros(1), np.zeros(1), np.array(self.rows[1:8])[None])
+        poses, found = poses_at(np.zeros(1), np.zeros(1), self._rows()[:1])
         if not found[0]:
             raise SceneError("a transform in tf is not a rigid one")
         return poses[0]
@@ -85,14 +88,14 @@ class Tree:
         moves = any(not track.constant for _, track in chain)
         return chain[-1][0] if moves and not chain[-1][0].endswith(BODIES) else None
 
-    def poses(self, frame: str, times: Float[ndarray, "n"]) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
+    def poses(self, frame: str, stamps: Int64[ndarray, "n"]) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
         """world_from_frame at some times, and where it is known."""
-        poses, known = np.tile(np.eye(4), (len(times), 1, 1)), np.ones(len(times), bool)
+        poses, known = np.tile(np.eye(4), (len(stamps), 1, 1)), np.ones(len(stamps), bool)
         for _, track in self.chain(frame):
             if track.constant:
                 poses = track.fixed() @ poses
             else:
-                step, found = track.at(times)
+                step, found = track.at(stamps)
                 poses, known = step @ poses, known & found
         return poses, known
 
