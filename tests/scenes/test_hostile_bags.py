@@ -36,7 +36,7 @@ def refused(path: Path, capsys, monkeypatch) -> str:
     return said
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9])
 def test_a_truncated_bag_is_one_sentence(sound, share, tmp_path, capsys, monkeypatch):
     cut = tmp_path / sound.name
     data = sound.read_bytes()
@@ -65,7 +65,7 @@ def test_a_folder_whose_files_are_missing_or_nonsense_is_one_sentence(tmp_path, 
     assert "rosbags-convert --src" in refused(path, capsys, monkeypatch)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_flipped_bytes_are_read_or_refused_in_one_sentence(sound, data, tmp_path):
     broken = bytearray(sound.read_bytes())
@@ -73,18 +73,31 @@ def test_flipped_bytes_are_read_or_refused_in_one_sentence(sound, data, tmp_path
         broken[position] = data.draw(st.integers(0, 255))
     path = tmp_path / sound.name
     path.write_bytes(broken)
+    said = ""
     try:
         for frame in locus.load_scene(path):
             assert frame.image.shape == (room.HEIGHT, room.WIDTH, 3)
             assert np.isfinite(frame.depth).all()
             assert np.isfinite(frame.world_from_camera).all()
     except LocusError as error:
-        assert "\n" not in str(error)
+        said = str(error)
+    assert "\n" not in said
+
+
+def test_of_a_bag_cut_short_at_its_end_what_is_left_is_read(tmp_path):
+    path = bags.walk(tmp_path, "db3", room.shots(3))
+    path.write_bytes(path.read_bytes()[:-200])
+    scene = locus.load_scene(path)
+    assert 0 < len(scene) <= 3
+    assert len(scene) == 3 or "damaged message" in " ".join(scene.skipped.values())
 
 
 def test_a_chunk_that_unpacks_to_more_than_any_should_is_refused(tmp_path, monkeypatch):
-    path = bags.walk(tmp_path, "mcap-zstd", room.shots(3))
-    monkeypatch.setattr(rosbag_storage, "MAX_MESSAGE", 10_000)
+    shots = room.shots(3)
+    for shot in shots:
+        shot.image[:], shot.depth[:] = 7, 2.0
+    path = bags.walk(tmp_path, "mcap-zstd", shots)
+    monkeypatch.setattr(rosbag_storage, "MAX_MESSAGE", 30_000)
     with pytest.raises(SceneError, match="a chunk is larger than"):
         locus.load_scene(path)
 
