@@ -24,8 +24,8 @@ MAX_PIXELS = 100_000_000
 
 
 @dataclass(frozen=True)
-class Packed:
-    """An image file inside another file, such as a message of a bag."""
+class Piece:
+    """A file that lies inside another one: its bytes, and what messages call it."""
 
     name: str
     data: bytes
@@ -35,7 +35,7 @@ class Packed:
 
 
 @contextmanager
-def _opened(path: Path | Packed) -> Generator[Image.Image, None, None]:
+def _opened(path: Path | Piece) -> Generator[Image.Image, None, None]:
     """An image file with its header checked; whatever its decoder says becomes a sentence about the file."""
     if isinstance(path, Path) and not path.is_file():
         raise LocusError(f"{path} is missing")
@@ -43,7 +43,7 @@ def _opened(path: Path | Packed) -> Generator[Image.Image, None, None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
-            image = Image.open(BytesIO(path.data) if isinstance(path, Packed) else path)
+            image = Image.open(path if isinstance(path, Path) else BytesIO(path.data))
     except Image.DecompressionBombError:
         raise LocusError(too_large) from None
     except Exception as error:  # Pillow's decoders raise nearly anything on files that are not what they say
@@ -59,13 +59,13 @@ def _opened(path: Path | Packed) -> Generator[Image.Image, None, None]:
             raise LocusError(f"{path} is damaged or cut short ({error})") from None
 
 
-def image_size(path: Path | Packed) -> tuple[int, int]:
+def image_size(path: Path | Piece) -> tuple[int, int]:
     """(width, height) from the header alone."""
     with _opened(path) as image:
         return image.size
 
 
-def read_image(path: Path | Packed, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
+def read_image(path: Path | Piece, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
     """RGB whatever the file holds: grey and palettes are spread, 16 bits become 8, transparency is dropped.
 
     `upright` turns the image as its EXIF tag says. Scenes leave it as stored: that is what their intrinsics refer to.
@@ -82,9 +82,9 @@ def read_image(path: Path | Packed, upright: bool = False) -> UInt8[ndarray, "h 
         return np.asarray(image.convert("RGB"))
 
 
-def read_depth(path: Path | Packed) -> Num[ndarray, "h w"]:
+def read_depth(path: Path) -> Num[ndarray, "h w"]:
     """A depth map as stored: a one-channel PNG or TIFF, or an .npy array. 65535 in 16 bits means unknown: 0 here."""
-    if isinstance(path, Path) and path.suffix == ".npy":
+    if path.suffix == ".npy":
         return _read_npy(path)
     with _opened(path) as image:
         depth, mode = np.asarray(image), image.mode
@@ -159,6 +159,12 @@ def read_json(path: Path) -> Any:
         raise SceneError(f"{path} is missing") from None
     except (OSError, ValueError, RecursionError) as error:
         raise SceneError(f"{path} is not readable JSON ({error})") from None
+
+
+def read_stored(path: Path | Piece) -> Num[ndarray, "h w *c"]:
+    """The numbers of an image as they are stored, whatever its channels mean."""
+    with _opened(path) as image:
+        return np.asarray(image)
 
 
 def frame_name(file: str, folder: str) -> str:

@@ -71,6 +71,9 @@ class BagFrame(Source):
         size = first_bytes(self.bag, self.colour_entry).size
         return size or message_image_size(self.bag.message(self.colour_entry), topic)
 
+    def has_depth(self) -> bool:
+        return self.depth_entry is not None
+
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_entry is None:
             raise LocusError("the bag has no depth for it")

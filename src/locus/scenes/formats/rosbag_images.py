@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.scenes.formats.rosbag_storage import Bag, Entry
-from locus.scenes.reading import MAX_PIXELS, Packed, image_size, read_depth, read_image
+from locus.scenes.reading import MAX_PIXELS, Piece, image_size, read_image, read_stored
 
 RAW, COMPRESSED = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
 
@@ -103,7 +103,7 @@ def image_head(data: bytes, kind: str, is_ros2: bool) -> ImageHead:
 def colour_image(message: Any, name: str) -> UInt8[ndarray, "h w 3"]:
     """RGB. The name is for errors."""
     if not hasattr(message, "encoding"):
-        return read_image(Packed(name, bytes(message.data)))
+        return read_image(Piece(name, bytes(message.data)))
     if message.encoding not in COLOUR:
         raise LocusError(f"{name} is encoded as {message.encoding}; colour that can be read is {', '.join(COLOUR)}")
     kind, channels, conversion = COLOUR[message.encoding]
@@ -116,18 +116,25 @@ def colour_image(message: Any, name: str) -> UInt8[ndarray, "h w 3"]:
 def depth_image(message: Any, name: str) -> Num[ndarray, "h w"]:
     """Millimetres (16UC1) or metres (32FC1), as the message has them; 0 or no number where unknown."""
     encoding = getattr(message, "encoding", None)
-    if encoding is not None:
-        if encoding not in DEPTH:
-            raise LocusError(f"{name} is encoded as {encoding}; depth is {' or '.join(DEPTH)}")
+    if encoding is None:
+        depth = _unpacked_depth(message, name)
+    elif encoding in DEPTH:
         depth = _pixels(message, DEPTH[encoding], 1, name)[..., 0]
-        return np.where(depth == 65535, np.uint16(0), depth) if depth.dtype == np.uint16 else depth
-    data = bytes(message.data)
-    if "compressedDepth" not in message.format:
-        return read_depth(Packed(name, data))
-    if "rvl" in message.format.lower():
+    else:
+        raise LocusError(f"{name} is encoded as {encoding}; depth is {' or '.join(DEPTH)}")
+    return np.where(depth == 65535, np.uint16(0), depth) if depth.dtype == np.uint16 else depth
+
+
+def _unpacked_depth(message: Any, name: str) -> Num[ndarray, "h w"]:
+    """A PNG of 16 bits; that of the transport compressedDepth has a header before it."""
+    data, transport = bytes(message.data), "compressedDepth" in message.format
+    if transport and "rvl" in message.format.lower():
         raise LocusError(f"{name} is compressed by RVL, which is not read; record compressedDepth with format png")
-    depth = read_depth(Packed(name, data[QUANTISATION.size :]))
-    if message.format.startswith("16UC1"):
+    stored = read_stored(Piece(name, data[QUANTISATION.size :] if transport else data))
+    if stored.ndim != 2 or stored.dtype.kind not in "iu":
+        raise LocusError(f"{name} holds {stored.dtype} {stored.shape}; depth has one channel of whole numbers")
+    depth = stored.astype(np.uint16)
+    if not transport or message.format.startswith("16UC1"):
         return depth
     # Floating-point depth is stored as a / depth + b, rounded; 0 is unknown.
     _, a, b = QUANTISATION.unpack_from(data)
@@ -137,7 +144,7 @@ def depth_image(message: Any, name: str) -> Num[ndarray, "h w"]:
 
 def message_image_size(message: Any, name: str) -> tuple[int, int]:
     """(width, height) of a compressed image."""
-    return image_size(Packed(name, bytes(message.data)))
+    return image_size(Piece(name, bytes(message.data)))
 
 
 def _pixels(message: Any, kind: str, channels: int, name: str) -> Num[ndarray, "h w c"]:
