@@ -106,12 +106,18 @@ class Bag:
             ) from None
 
 
-def _opened(path: Path) -> Any:
+def check_installed() -> None:
     try:
-        from rosbags.highlevel import AnyReader
-        from rosbags.typesys import Stores, get_typestore
+        import rosbags.highlevel  # noqa: F401
     except ImportError:
         raise SceneError('bags need the package rosbags: pip install "locus-features[capture]"') from None
+
+
+def _opened(path: Path) -> Any:
+    check_installed()
+    from rosbags.highlevel import AnyReader
+    from rosbags.typesys import Stores, get_typestore
+
     metadata = path / "metadata.yaml"
     if metadata.is_file() and re.search(r"compression_mode:\W*file", metadata.read_text("utf-8", "replace"), re.I):
         raise SceneError(f"{path} is compressed as a whole; unpack it: rosbags-convert --src {path} --dst NEW_FOLDER")
