@@ -152,37 +152,32 @@ def stamp_of(k: int) -> int:
     return START + k * 100_000_000 + 123_456_789
 
 
-def colour(bag: BagFile, shots: list[room.Shot], topic: str = "/camera/color/image_raw", **info: Any) -> None:
-    for k, shot in enumerate(shots):
-        bag.image(topic, stamp_of(k), OPTICAL, "rgb8", shot.image)
-        bag.info(topic.rsplit("/", 1)[0] + "/camera_info", stamp_of(k), OPTICAL, MATRIX, SIZE, **info)
+def colour(bag: BagFile, shots: list[room.Shot], first: int = 0, **info: Any) -> None:
+    for k, shot in enumerate(shots, first):
+        bag.image("/camera/color/image_raw", stamp_of(k), OPTICAL, "rgb8", shot.image)
+        bag.info("/camera/color/camera_info", stamp_of(k), OPTICAL, MATRIX, SIZE, **info)
 
 
-def depth(bag: BagFile, shots: list[room.Shot], topic: str = "/camera/aligned_depth_to_color/image_raw") -> None:
+def depth(bag: BagFile, shots: list[room.Shot], first: int = 0) -> None:
     """Registered to colour, ten milliseconds later."""
-    for k, shot in enumerate(shots):
+    topic = "/camera/aligned_depth_to_color/image_raw"
+    for k, shot in enumerate(shots, first):
         millimetres = np.rint(shot.depth * 1000).astype(np.uint16)
         bag.image(topic, stamp_of(k) + 10_000_000, OPTICAL, "16UC1", millimetres)
 
 
-def tree(bag: BagFile, shots: list[room.Shot]) -> None:
+def tree(bag: BagFile, shots: list[room.Shot], first: int = 0) -> None:
     """map → odom → base_link → camera_link → the optical frame; the body's pose 20 ms before and after each image."""
     bag.tf("/tf_static", START, ("base_link", "camera_link", BODY_FROM_LINK))
     bag.tf("/tf_static", START, ("camera_link", OPTICAL, LINK_FROM_OPTICAL))
     map_from_odom = room.look((0.3, 0.2, 0.1), (1.0, 2.0, 0.5))
-    turn = np.eye(4)
-    turn[:3, :3] = Rotation.from_rotvec([0.01, -0.02, 0.03]).as_matrix()
-    turn[:3, 3] = 0.01, 0.02, -0.01
-    for k, shot in enumerate(shots):
+    turn, move = np.array([0.01, -0.02, 0.03]), np.array([0.01, 0.02, -0.01])
+    for k, shot in enumerate(shots, first):
         odom_from_body = np.linalg.inv(map_from_odom) @ shot.world_from_camera @ np.linalg.inv(BODY_FROM_OPTICAL)
         for sign in (-1, 1):
-            step = turn if sign > 0 else np.eye(4)
-            if sign < 0:  # the same step back
-                step = step.copy()
-                step[:3, :3], step[:3, 3] = turn[:3, :3].T, -turn[:3, 3]
             moved = odom_from_body.copy()
-            moved[:3, :3] = odom_from_body[:3, :3] @ step[:3, :3]
-            moved[:3, 3] = odom_from_body[:3, 3] + step[:3, 3]
+            moved[:3, :3] = odom_from_body[:3, :3] @ Rotation.from_rotvec(sign * turn).as_matrix()
+            moved[:3, 3] += sign * move
             edges = ("map", "odom", map_from_odom), ("odom", "base_link", moved)
             bag.tf("/tf", stamp_of(k) + sign * 20_000_000, *edges)
 

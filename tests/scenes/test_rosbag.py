@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from ruamel.yaml import YAML
 
 import locus
 from locus.scenes import inspect
@@ -39,3 +40,26 @@ def test_reads_poses_depth_and_cameras_exactly(kind, tmp_path, shots):
 
 def test_what_was_read_is_consistent(tmp_path):
     assert inspect(locus.load_scene(bags.walk(tmp_path, "mcap", room.shots()))).sound
+
+
+@pytest.mark.parametrize("kind", ["sqlite3", "mcap"])
+def test_a_recording_that_was_split_into_files_is_one_scene(kind, tmp_path, shots):
+    """Each file as the recorder writes it, and metadata that name both."""
+    parts = []
+    for number, half in enumerate((shots[:3], shots[3:])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with bags.BagFile(folder, kind) as bag:
+            bags.colour(bag, half, first=3 * number)
+            bags.depth(bag, half, first=3 * number)
+            bags.tree(bag, half, first=3 * number)
+        parts.append(bag.path)
+    (second,) = (file for file in parts[1].iterdir() if file.suffix != ".yaml")
+    second.rename(parts[0] / f"more{second.suffix}")
+    metadata = parts[0] / "metadata.yaml"
+    yaml = YAML(typ="safe")
+    content = yaml.load(metadata.read_text())
+    content["rosbag2_bagfile_information"]["relative_file_paths"].append(f"more{second.suffix}")
+    with metadata.open("w") as file:
+        yaml.dump(content, file)
+    check(locus.load_scene(parts[0]), shots)

@@ -31,7 +31,7 @@ def detect(path: Path) -> bool:
 def read(path: Path, allow_outside: bool, topics: tuple[str, ...] = ()) -> Scene:
     bag = Bag(path)
     chosen = Topics(bag, topics)
-    recording = Recording(chosen)
+    recording = BagRecording(chosen)
     stamps, depth_stamps = stamps_of(recording.colour), stamps_of(recording.depth)
     origin = stamps.min(initial=2**62)
     depth_of = mutual_nearest((stamps - origin) * 1e-9, (depth_stamps - origin) * 1e-9, TOGETHER)
@@ -57,7 +57,7 @@ def stamps_of(images: list[tuple[int, Entry]]) -> Int64[ndarray, "n"]:
     return np.array([stamp for stamp, _ in images], np.int64)
 
 
-class Recording:
+class BagRecording:
     """One pass over a bag: when its images were taken and where they are, and all that says where its camera was."""
 
     def __init__(self, topics: Topics) -> None:
@@ -66,9 +66,9 @@ class Recording:
         self.skipped: dict[str, str] = {}
         self.colour: list[tuple[int, Entry]] = []
         self.depth: list[tuple[int, Entry]] = []
-        wanted = {topics.colour, topics.depth, topics.pose_topic, *topics.trees}
+        wanted = (topics.colour, topics.depth, topics.pose_topic, *topics.trees)
         bag = topics.bag
-        for entry in bag.entries(topic for topic in wanted if topic is not None):
+        for entry in bag.entries([topic for topic in wanted if topic is not None]):
             if entry.topic == topics.colour:
                 self._add_image(entry, self.colour)
             elif entry.topic == topics.depth:

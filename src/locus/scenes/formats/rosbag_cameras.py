@@ -56,12 +56,12 @@ def _part(camera: Camera, message: Any) -> Camera:
 
 def _lens(coefficients: np.ndarray, model: str) -> Lens:
     numbers = coefficients.tolist()
-    if model in FISHEYE:
+    if model in FISHEYE and np.isfinite(coefficients).all():
         k1, k2, k3, k4 = (numbers + [0.0] * 4)[:4]
         return Lens(k1, k2, k3=k3, k4=k4, fisheye=True)
     if not any(numbers):
         return Lens()
     known = COEFFICIENTS.get(model)
-    if known is None or any(numbers[known:]):
+    if known is None or any(numbers[known:]) or not np.isfinite(coefficients).all():
         raise LocusError(f"its lens is {model} with {len(numbers)} coefficients; known are {', '.join(COEFFICIENTS)}")
     return Lens(*numbers[:known])

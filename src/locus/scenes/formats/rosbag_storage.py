@@ -7,7 +7,7 @@ for, and of ten gigabytes of images nothing but the first bytes of each, which h
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -58,7 +58,7 @@ class Bag:
             self._storages = _storages(bag, self._reader.is2)
             self._packed = self._reader.is2 and bag.compression_mode == "message"
 
-    def entries(self, topics: Iterable[str]) -> list[Entry]:
+    def entries(self, topics: Collection[str]) -> list[Entry]:
         """Where the messages of some topics are, in the order in which they are stored."""
         with self._lock, self._sentences("has a damaged index"):
             places = (

@@ -34,6 +34,8 @@ class Track:
 
     def at(self, stamps: Int64[ndarray, "n"]) -> tuple[Float[ndarray, "n 4 4"], Bool[ndarray, "n"]]:
         """Poses at some times, and where there is one. Of several with the same time the first counts."""
+        if not self.stamps:
+            return np.tile(np.eye(4), (len(stamps), 1, 1)), np.zeros(len(stamps), bool)
         own, first = np.unique(np.array(self.stamps), return_index=True)
         origin = own[0]  # seconds since 1970 are exact only to some tenths of a microsecond
         return poses_at((stamps - origin) * 1e-9, (own - origin) * 1e-9, self._rows()[first])
