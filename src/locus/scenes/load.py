@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import tyro
 
 from locus.errors import SceneError
-from locus.scenes.formats import READERS, nerfstudio
+from locus.scenes.formats import READERS, nerfstudio, rosbag
 from locus.scenes.scene import Scene
 from locus.scenes.source import Source
 
@@ -21,6 +23,7 @@ Format = Literal[
     "scannet",
     "taskonomy",
     "colmap",
+    "rosbag",
     "rtabmap",
     "polycam",
     "record3d",
@@ -51,6 +54,8 @@ class SceneReading:
     """Stored depth units per metre: 1000 for millimetres, 5000 for TUM, 1 for metres."""
     allow_outside: bool = False
     """Let a scene's files name images outside its own folder."""
+    topics: Annotated[tuple[str, ...], tyro.conf.arg(name="topic"), tyro.conf.UseAppendAction] = ()
+    """A topic to read of a bag that has several of a kind; may be given several times."""
 
     def load(self, path: str | PathLike[str]) -> Scene:
         return load_scene(path, **vars(self))
@@ -70,21 +75,25 @@ def load_scene(
     intrinsics: Literal["plain", "swapped"] | None = None,
     depth_scale: float | None = None,
     allow_outside: bool = False,
+    topics: tuple[str, ...] = (),
 ) -> Scene:
     """Open posed RGB-D images. No image is read until a frame is asked for it.
 
     The format is found from the files unless `format` names it. The other arguments say how the stored numbers are
     meant where that is not what the format says (`locus inspect` finds out): see `locus.scenes.Convention`.
-    `allow_outside` lets the scene name files outside its own folder.
+    `allow_outside` lets the scene name files outside its own folder. `topics` chooses among a bag's topics where it has
+    several of a kind.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  names `..` but leaves links their own name
     if path.is_file() and path.name == nerfstudio.FILE:  # people also point at the file itself
         path = path.parent
     if not path.exists():
         raise SceneError(f"{path} does not exist")
-    reader = READERS[_checked(format, path)]
+    format = _checked(format, path)
+    if topics and format != "rosbag":
+        raise SceneError(f"{path} is read as {format}, which has no topics to choose among; leave out --topic")
     try:
-        scene = reader.read(path, allow_outside)
+        scene = rosbag.read(path, allow_outside, topics) if topics else READERS[format].read(path, allow_outside)
     except OSError as error:
         raise SceneError(f"{error.filename or path} cannot be read: {error.strerror}") from None
     given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}

@@ -12,6 +12,7 @@ from locus.scenes.formats import (
     polycam,
     record3d,
     replica,
+    rosbag,
     rtabmap,
     scannet,
     scannet_sens,
@@ -57,4 +58,5 @@ READERS: dict[str, Reader] = {
     "sens": scannet_sens,
     "scannet++": scannetpp,
     "hypersim": hypersim,
+    "rosbag": rosbag,
 }
