@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.reading import path_inside, read_json, read_labels
+from locus.scenes.reading import path_inside, read_json, read_labels, with_confidence
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import FileSource
 
@@ -66,10 +66,7 @@ class PolycamFrame(FileSource):
         depth = super().depth()
         if self.confidence_path is None:
             return depth
-        confidence = read_labels(self.confidence_path)
-        if confidence.shape != depth.shape:
-            raise LocusError(f"{self.confidence_path} and {self.depth_path} should be of the same size")
-        return np.where(confidence == 0, depth.dtype.type(0), depth)
+        return with_confidence(depth, read_labels(self.confidence_path), self.confidence_path)
 
     def depth_state(self) -> str:
         return self._state(self.depth_path, self.confidence_path)
