@@ -52,7 +52,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
         depth, confidence = (file if file.is_file() else None for file in maps)
         for file in (image, camera, depth, confidence):
             if file is not None:
-                path_inside(path, str(file.relative_to(path)), allow_outside)
+                path_inside(path, file.relative_to(path).as_posix(), allow_outside)
         sources.append(PolycamFrame(image.stem, image, depth, camera, confidence))
     return Scene(path.name, "polycam", sources, Convention(axes="opengl"), skipped=skipped)
 
