@@ -135,16 +135,6 @@ def objective_page(told: dict[str, Any], folder: Path) -> None:
     assert features.grad.abs().max() > 0
 
 
-def iphone_page(told: dict[str, Any], folder: Path) -> None:
-    """Depth named as the images are, and a file that does not say so."""
-    shutil.copytree(told["folders"][0], folder / "flat")
-    layouts.edit(folder / "flat", lambda content: [each.pop("depth_file_path") for each in content["frames"]])
-    with pytest.raises(locus.errors.LocusError, match="names no depth file"):
-        locus.load_scene("flat")[0].depth  # noqa: B018  read for its error
-    run(ROOT / "docs" / "capture" / "iphone.md", {})
-    assert np.array_equal(locus.load_scene("flat")[0].depth, told["frame"].depth)
-
-
 def realsense_page(told: dict[str, Any], folder: Path) -> None:
     (folder / "walk").mkdir()
     layouts.tum(folder / "walk", room.shots(4))
@@ -190,7 +180,6 @@ def readme_table(told: dict[str, Any], folder: Path) -> None:
 # Pages whose blocks need something that docs/python.md made.
 GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "backbones.md": backbones_page,
-    "capture/iphone.md": iphone_page,
     "capture/realsense.md": realsense_page,
     "data.md": data_page,
     "extend.md": extend_page,
