@@ -17,9 +17,12 @@ NO_PATHS = {
     ("backbones/variants.py", "openai/{}"): "owner/name of the hub",
     ("evaluation/methods.py", "{}/{}"): "what a frame's random numbers are drawn from, the same on every system",
     ("features/images.py", "{}/{}"): "an image's name, the same on every system",
+    ("scenes/formats/rosbag_topics.py", "{}/camera_info"): "a topic of ROS",
     ("scenes/formats/sevenscenes.py", "{}/"): "a frame's name, the same on every system",
     ("scenes/native.py", "images/{}.png"): "transforms.json is read on every system",
     ("scenes/native.py", "{}/{}.png"): "transforms.json is read on every system",
+    ("scenes/writers/ros2bag.py", "{}/camera_info"): "a topic of ROS",
+    ("scenes/writers/ros2bag.py", "{}/image_raw"): "a topic of ROS",
     ("scenes/reading.py", "/.join"): "a frame's name, the same on every system",
     ("viewer/canvas.py", "/cameras/{}"): "a node of the viewer's tree",
 }
