@@ -22,6 +22,9 @@ NO_PATHS = {
     ("scenes/formats/sevenscenes.py", "{}/"): "a frame's name, the same on every system",
     ("scenes/writers/transforms.py", "images/{}.png"): "transforms.json is read on every system",
     ("scenes/writers/transforms.py", "{}/{}.png"): "transforms.json is read on every system",
+    ("scenes/formats/rosbag_topics.py", "{}/camera_info"): "a topic of ROS",
+    ("scenes/writers/ros2bag.py", "{}/camera_info"): "a topic of ROS",
+    ("scenes/writers/ros2bag.py", "{}/image_raw"): "a topic of ROS",
     ("scenes/reading.py", "/.join"): "a frame's name, the same on every system",
     ("viewer/canvas.py", "/cameras/{}"): "a node of the viewer's tree",
 }

@@ -7,7 +7,7 @@ z forward); pixel coordinates put the centre of the top-left pixel at (0.5, 0.5)
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Bool, Float, Num
 from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
@@ -112,13 +112,19 @@ def rigid(pose: Float[ndarray, "4 4"], tolerance: float = 0.02) -> Float[ndarray
 
 def pose_matrices(values: Float[ndarray, "n 7"]) -> Float[ndarray, "n 4 4"]:
     """Poses from positions and quaternions, x y z w. Where a row is no pose, so is its matrix: `rigid` refuses it."""
-    sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
+    sound = are_poses(values)
     poses = np.tile(np.eye(4), (len(values), 1, 1))
     poses[:, :3, 3] = values[:, :3]
     poses[~sound, :3] = np.nan
     if sound.any():
         poses[sound, :3, :3] = Rotation.from_quat(values[sound, 3:]).as_matrix()
     return poses
+
+
+def are_poses(values: Float[ndarray, "n 7"]) -> Bool[ndarray, " n"]:
+    """Which rows of positions and quaternions are poses: finite, the quaternion not far from unit length."""
+    longest = np.abs(values[:, 3:]).max(axis=1)  # of huge numbers the norm would overflow
+    return np.isfinite(values).all(axis=1) & (longest > 1e-6) & (longest < 1e6)
 
 
 def align(

@@ -5,6 +5,8 @@ from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
+from locus.geometry import are_poses
+
 TOGETHER = 0.02  # seconds between a colour image, its depth image and its pose, as in the TUM benchmark's tools
 MAX_GAP = 0.2  # seconds between two poses that may be interpolated; a hand moves some centimetres in it
 
@@ -33,7 +35,7 @@ def poses_at(
 
     Stored poses are in the order of time: a position and a quaternion, x y z w. Those that are no numbers are not used.
     """
-    sound = np.isfinite(values).all(axis=1) & (np.linalg.norm(values[:, 3:], axis=1) > 1e-6)
+    sound = are_poses(values)
     poses = np.tile(np.eye(4), (len(times), 1, 1))
     if not sound.any():
         return poses, np.zeros(len(times), bool)
