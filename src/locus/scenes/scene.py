@@ -1,4 +1,4 @@
-"""Scene and Frame: posed RGB-D as every other part of LoCUS sees it.
+"""Scene and Frame: posed images, with or without depth, as every other part of LoCUS sees them.
 
 A reader (`locus.scenes.formats`) describes each frame as a `Source`: where its pieces are and what they say, as stored.
 A `Convention` says how the stored numbers are to be understood. `Frame` puts the two together, checks them, and hands
@@ -137,6 +137,17 @@ class Frame:
             depth /= np.float32(self._convention.depth_scale)
             depth[~(np.isfinite(depth) & (depth > 0))] = 0
             return self._at_image_size(depth, "the depth map")
+
+    @property
+    def has_depth(self) -> bool:
+        """Whether there is any depth to ask for."""
+        return self._source.has_depth()
+
+    @cached_property
+    def points(self) -> Float[ndarray, "n 3"] | None:
+        """Points of the world that it is known to show, as a COLMAP model has them; None if nothing is known."""
+        with self._named():
+            return self._source.points()
 
     def image_state(self) -> str:
         """A hash that changes with the pixels of the image, and with nothing else."""

@@ -36,6 +36,14 @@ class Source(ABC):
     def depth(self) -> Num[ndarray, "h w"]:
         """z in the stored unit; 0, negative or not finite where unknown. May be of another size than the image."""
 
+    def has_depth(self) -> bool:
+        """Whether the scene says where its depth is."""
+        return True
+
+    def points(self) -> Float[ndarray, "n 3"] | None:
+        """Points of the world that the frame is known to show, in the unit of the poses; None if nothing is known."""
+        return None
+
     @abstractmethod
     def camera(self) -> Camera:
         """Intrinsics for some size of the image; they are carried to the size that the image file has."""
@@ -85,9 +93,12 @@ class FileSource(Source):
     def image_size(self) -> tuple[int, int]:
         return image_size(self.image_path)
 
+    def has_depth(self) -> bool:
+        return self.depth_path is not None
+
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is None:
-            raise LocusError("the scene names no depth file for it")
+            raise LocusError("the scene has no depth for it; `locus depth` finds some from the colour of all frames")
         return self.straight(read_depth(self.depth_path))
 
     def label_files(self) -> Sequence[Path]:

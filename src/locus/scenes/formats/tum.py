@@ -1,8 +1,9 @@
 """TUM RGB-D: `rgb.txt`, `depth.txt` and `groundtruth.txt`, each a list of timestamps. Also what SLAM tools write.
 
-Each colour image is paired with the depth image nearest in time; its pose is interpolated between the two nearest
-poses. The benchmark's three cameras are known by the folder's name and their lens distortion is undone; for any other
-camera a `calibration.txt` holds `fx fy cx cy` and, if the lens distorts, `k1 k2 p1 p2 k3`.
+Each colour image is paired with the depth image nearest in time, unless there is no `depth.txt`; its pose is
+interpolated between the two nearest poses. The benchmark's three cameras are known by the folder's name and their lens
+distortion is undone; for any other camera a `calibration.txt` holds `fx fy cx cy` and, if the lens distorts,
+`k1 k2 p1 p2 k3`.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ BENCHMARK = {
     "2": (520.9, 521.0, 325.1, 249.7, 0.2312, -0.7849, -0.0033, -0.0001, 0.9172),
     "3": (535.4, 539.2, 320.1, 247.6),
 }
-LISTS = ("rgb.txt", "depth.txt", "groundtruth.txt")
+LISTS = ("rgb.txt", "groundtruth.txt")
 
 
 def detect(path: Path) -> bool:
@@ -37,7 +38,8 @@ def detect(path: Path) -> bool:
 def read(path: Path, allow_outside: bool) -> Scene:
     skipped: dict[str, str] = {}
     rgb_times, rgb_files = read_list(path / "rgb.txt", 1, skipped)
-    depth_times, depth_files = read_list(path / "depth.txt", 1, skipped)
+    has_depth = (path / "depth.txt").is_file()
+    depth_times, depth_files = read_list(path / "depth.txt", 1, skipped) if has_depth else (np.zeros(0), [])
     pose_times, pose_rows = read_list(path / "groundtruth.txt", 7, skipped)
     poses, posed = poses_at(rgb_times, pose_times, pose_numbers(pose_rows, path / "groundtruth.txt"))
     depth_of = mutual_nearest(rgb_times, depth_times, TOGETHER)
@@ -46,12 +48,12 @@ def read(path: Path, allow_outside: bool) -> Scene:
     for k, ((file,), depth) in enumerate(zip(rgb_files, depth_of, strict=True)):
         name = frame_name(file, "rgb")
         image = path_inside(path, file, allow_outside)
-        if depth < 0:
+        if has_depth and depth < 0:
             skipped[name] = f"no depth image within {TOGETHER * 1000:.0f} ms"
         elif not posed[k]:
             skipped[name] = f"no pose at its time {rgb_times[k]:.6f}"
         else:
-            depth_image = path_inside(path, depth_files[depth][0], allow_outside)
+            depth_image = path_inside(path, depth_files[depth][0], allow_outside) if has_depth else None
             sources.append(TumFrame(name, image, depth_image, poses[k], calibration))
     return Scene(path.name, "tum", sources, Convention(depth_scale=5000.0), skipped=skipped)
 
