@@ -80,8 +80,9 @@ def write_native(
 
 def _write_frame(root: Path, frame: Frame, depth_scale: float) -> dict[str, Any]:
     camera, image, pose = frame.camera, frame.image, frame.world_from_camera
-    maps = {"depth": np.rint(frame.depth.astype(np.float64) * depth_scale)}
-    maps |= {k: v for k, v in (("semantic", frame.semantic), ("instance", frame.instance)) if v is not None}
+    depth = np.rint(frame.depth.astype(np.float64) * depth_scale) if frame.has_depth else None
+    kinds = {"depth": depth, "semantic": frame.semantic, "instance": frame.instance}
+    maps = {kind: values for kind, values in kinds.items() if values is not None}
     entry: dict[str, Any] = {"file_path": f"images/{frame.name}.png"}
     _write_png(root / entry["file_path"], image)
     for kind, values in maps.items():

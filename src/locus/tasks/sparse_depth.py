@@ -19,8 +19,9 @@ from locus.tasks.placed_points import placed_points, point_matcher
 from locus.tasks.triangulation import Sightings, sighted, triangulate
 from locus.tasks.view_partners import ANGLES, view_partners
 
-PARTNERS = 10  # frames that each is matched with
+PARTNERS = 8  # frames that each is matched with
 PIXELS = 2.0  # that a keypoint may be off in an image whose shorter side is 480 pixels
+AGREE = 0.1  # of the keypoints that have a match, at least: about 0.5 do, and 0.01 if the poses are wrong
 
 
 def with_depth(model: LoCUS, scene: Scene, progress: bool = False) -> Scene:
@@ -82,10 +83,12 @@ def triangulated(scene: Scene, placed: Sequence[PlacedKeypoints], progress: bool
             cameras = frames[here].camera, frames[there].camera
             sightings[here].append(sighted(own, *pixels, *cameras, other_from_camera))
     spots = [_spots(*each) for each in zip(frames, placed, sightings, strict=True)]
-    if not any(len(each.inverse) for each in spots):
+    matched = sum(len(np.unique(np.concatenate([part.keypoint for part in each]))) for each in sightings if each)
+    placed_right = sum(len(each.inverse) for each in spots)
+    if placed_right <= AGREE * matched:
         raise LocusError(
-            f"no keypoint of {name} was found again where its pose says, in {len(pairs)} pairs of frames; the images "
-            "have too little texture, or the poses are wrong (see --pose and --axes)"
+            f"of {matched} matched keypoints of {name}, {placed_right} are where the poses say; the poses are wrong (try "
+            "--pose or --axes), or the images have too little texture"
         )
     return spots
 
