@@ -139,7 +139,7 @@ def iphone_page(told: dict[str, Any], folder: Path) -> None:
     """Depth named as the images are, and a file that does not say so."""
     shutil.copytree(told["folders"][0], folder / "flat")
     layouts.edit(folder / "flat", lambda content: [each.pop("depth_file_path") for each in content["frames"]])
-    with pytest.raises(locus.errors.LocusError, match="names no depth file"):
+    with pytest.raises(locus.errors.LocusError, match="has no depth for it"):
         locus.load_scene("flat")[0].depth  # noqa: B018  read for its error
     run(ROOT / "docs" / "capture" / "iphone.md", {})
     assert np.array_equal(locus.load_scene("flat")[0].depth, told["frame"].depth)

@@ -16,6 +16,11 @@ PIXEL = 1 / 500.0  # radians
 ANGLE = np.radians(3)
 
 
+@pytest.fixture
+def random():
+    return np.random.default_rng(1)
+
+
 def poses(random, count):
     """The first camera is the world's origin; the others are half a metre away and turned a little."""
     made = np.tile(np.eye(4), (count, 1, 1))
@@ -52,9 +57,9 @@ def test_exact_sightings_give_exact_depth(seed, views):
     assert np.isnan(inverse[-1])  # a keypoint that nothing else shows
 
 
-def test_two_views_agree_with_opencv(rng=np.random.default_rng(1)):
-    points, cameras = some_points(rng), poses(rng, 2)
-    sightings, pixels = seen(points, cameras, 0.3, rng)
+def test_two_views_agree_with_opencv(random):
+    points, cameras = some_points(random), poses(random, 2)
+    sightings, pixels = seen(points, cameras, 0.3, random)
     projections = [CAMERA.matrix @ invert(pose)[:3] for pose in cameras]
     homogeneous = cv2.triangulatePoints(*projections, pixels[0].T, pixels[1].T)
     ours = 1 / triangulate(sightings, len(points), 2 * PIXEL, ANGLE)
@@ -65,9 +70,9 @@ def test_two_views_agree_with_opencv(rng=np.random.default_rng(1)):
     assert np.median(np.abs(ours - points[:, 2])) < 1.1 * np.median(np.abs(theirs - points[:, 2]))
 
 
-def test_many_views_reach_the_least_squares_of_scipy(rng=np.random.default_rng(2)):
-    points = some_points(rng, 20)
-    sightings, _ = seen(points, poses(rng, 5), 0.5, rng)
+def test_many_views_reach_the_least_squares_of_scipy(random):
+    points = some_points(random, 20)
+    sightings, _ = seen(points, poses(random, 5), 0.5, random)
     found = triangulate(sightings, len(points), 10 * PIXEL, ANGLE)
     for number, inverse in enumerate(found):
         rows = np.flatnonzero(sightings.keypoint == number)
@@ -81,9 +86,9 @@ def test_many_views_reach_the_least_squares_of_scipy(rng=np.random.default_rng(2
         assert inverse == pytest.approx(best.x, rel=1e-4)
 
 
-def test_wrong_matches_are_outvoted(rng=np.random.default_rng(3)):
-    points, cameras = some_points(rng), poses(rng, 6)
-    sightings, _ = seen(points, cameras, 0.2, rng)
+def test_wrong_matches_are_outvoted(random):
+    points, cameras = some_points(random), poses(random, 6)
+    sightings, _ = seen(points, cameras, 0.2, random)
     wrong = sightings.keypoint.size // 5  # all of one camera
     other = sightings.seen.copy()
     other[:wrong] = np.roll(other[:wrong], 1, axis=0)
@@ -92,8 +97,8 @@ def test_wrong_matches_are_outvoted(rng=np.random.default_rng(3)):
     assert np.mean(np.abs(found - points[:, 2]) < 0.05) > 0.95
 
 
-def test_nothing_is_told_by_a_camera_that_turns_or_hardly_moves(rng=np.random.default_rng(4)):
-    points, cameras = some_points(rng), poses(rng, 4)
+def test_nothing_is_told_by_a_camera_that_turns_or_hardly_moves(random):
+    points, cameras = some_points(random), poses(random, 4)
     cameras[:, :3, 3] = 0
     assert np.isnan(triangulate(seen(points, cameras)[0], len(points), PIXEL, ANGLE)).all()
     cameras[1:, :3, 3] = (0.05, 0, 0)  # seen from 2 m: 1.4°
@@ -101,14 +106,14 @@ def test_nothing_is_told_by_a_camera_that_turns_or_hardly_moves(rng=np.random.de
     assert np.isfinite(triangulate(seen(points, cameras)[0], len(points), PIXEL, np.radians(0.5))).all()
 
 
-def test_rays_that_meet_behind_the_cameras_or_pass_each_other_have_no_point(rng=np.random.default_rng(5)):
-    points, cameras = some_points(rng), poses(rng, 2)
+def test_rays_that_meet_behind_the_cameras_or_pass_each_other_have_no_point(random):
+    points, cameras = some_points(random), poses(random, 2)
     cameras[1] = np.eye(4)
     cameras[1, 0, 3] = 0.5
     sightings, _ = seen(points, cameras)
     behind = sightings._replace(offset=-sightings.offset)
     assert np.isnan(triangulate(behind, len(points), PIXEL, ANGLE)).all()
-    aside = sightings.seen + [0, 0.02, 0]  # ten pixels off the epipolar line
+    aside = sightings.seen + np.array([0, 0.02, 0])  # ten pixels off the epipolar line
     aside /= np.linalg.norm(aside, axis=1, keepdims=True)
     assert np.isnan(triangulate(sightings._replace(seen=aside), len(points), PIXEL, ANGLE)).all()
 

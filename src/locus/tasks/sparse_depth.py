@@ -87,8 +87,8 @@ def triangulated(scene: Scene, placed: Sequence[PlacedKeypoints], progress: bool
     placed_right = sum(len(each.inverse) for each in spots)
     if placed_right <= AGREE * matched:
         raise LocusError(
-            f"of {matched} matched keypoints of {name}, {placed_right} are where the poses say; the poses are wrong (try "
-            "--pose or --axes), or the images have too little texture"
+            f"of {matched} matched keypoints of {name}, {placed_right} are where the poses say; the poses are wrong "
+            "(try --pose or --axes), or the images have too little texture"
         )
     return spots
 
