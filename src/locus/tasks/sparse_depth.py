@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
@@ -35,7 +35,7 @@ def with_depth(model: LoCUS, scene: Scene, progress: bool = False) -> Scene:
         found = on_surfaces(part, list(spots.values()))
     else:
         scales, placed = point_scales(model.radii), {}
-        for index, image in track(read_frames(scene, _image, _any_size), "keypoints", len(scene), progress):
+        for index, (image, _) in track(read_frames(scene, _read, _any_size), "keypoints", len(scene), progress):
             placed[index] = placed_points(image, model.features(image).cpu()[scales])
         part = _part(scene, list(placed))
         found = on_surfaces(part, triangulated(part, list(placed.values()), progress))
@@ -48,10 +48,9 @@ def _any_size(camera: Camera) -> None:
     """Frames need not be of one size."""
 
 
-def _image(frame: Frame) -> UInt8[ndarray, "h w 3"]:
-    """Of a frame that can be used: it has a pose."""
-    assert frame.world_from_camera is not None
-    return frame.image
+def _read(frame: Frame) -> tuple[UInt8[ndarray, "h w 3"], Float[ndarray, "4 4"]]:
+    """Both must be there for a frame to be used."""
+    return frame.image, frame.world_from_camera
 
 
 def _part(scene: Scene, indices: Sequence[int]) -> Scene:
