@@ -194,5 +194,5 @@ def test_links_lead_somewhere(page):
 
 
 def test_every_page_is_in_the_sites_menu():
-    menu = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    menu = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(menu) == sorted(name_of(page) for page in DOCS if page.name != "README.md")

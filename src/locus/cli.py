@@ -17,7 +17,7 @@ from locus.commands.features import export, extract
 from locus.commands.maps import localize, map_scenes, retrieve
 from locus.commands.match import match
 from locus.commands.regions import cosegment, find
-from locus.commands.scenes import convert, houses, inspect, render
+from locus.commands.scenes import convert, depth, houses, inspect, render
 from locus.commands.segment import segment
 from locus.commands.train import preset_of, train_from, train_glue
 from locus.commands.view import view
@@ -35,7 +35,7 @@ def evaluate_tasks() -> Callable[..., int]:
 
 GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
     "Begin": {"demo": demo},
-    "Data": {"inspect": inspect, "convert": convert, "houses": houses, "render": render},
+    "Data": {"inspect": inspect, "convert": convert, "depth": depth, "houses": houses, "render": render},
     "Models": {
         "train": train_from,
         "train-glue": train_glue,

@@ -9,9 +9,9 @@ import pytest
 from locus import load_scene
 from locus.cli import main
 from locus.demo import finding
-from locus.evaluation import localization, runner
+from locus.evaluation import localization, localizers, runner
 from locus.evaluation.localization import LEAST, Localization, covered
-from locus.evaluation.localizers import Hloc, LandmarkLocalizer, LandmarksAlone, PointLocalizer, ask, localizer
+from locus.evaluation.localizers import Hloc, LandmarkLocalizer, LandmarksAlone, PointLocalizer, Sparse, ask, localizer
 from locus.evaluation.methods import Chance, Truth, Unavailable
 from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.runner import run
@@ -19,6 +19,7 @@ from locus.evaluation.scene_patches import EvaluationError, first_size, read_pat
 from locus.evaluation.specs import MethodOptions, method_of, methods_of
 from locus.evaluation.true_map import TrueMap
 from locus.landmarks import LandmarkMap
+from locus.tasks.depth_surfaces import Spots
 from locus.tasks.localize import localize_features
 from tests.scenes import layouts, room
 
@@ -188,6 +189,34 @@ def test_landmarks_and_hloc_stand_beside_the_first_model_that_is_named(rooms, tm
     assert frames[0] == frames[1] == frames[2]
     for of_method in queries.values():
         assert all(0 <= query[kind]["confidence"] <= 1 for query in of_method for kind in LEAST)
+
+
+def test_a_sparse_map_is_made_of_found_depth_alone(rooms, tokens, monkeypatch):
+    """Spots are made up here; tests/tasks/test_sparse_depth.py is about finding them."""
+    true = load_scene(rooms / "first")
+    method = Sparse("classic")
+    seen = method_of("classic", MethodOptions(resolution=None, cache=tokens)).seen(patches_of(rooms / "first", method))
+    bare = replace(true, sources=[replace(source, depth_path=None) for source in true.sources])
+    mapped = list(range(0, len(seen), 2))
+
+    def spots(scene, placed):
+        frames = [true[index] for index in mapped]
+        assert [frame.name for frame in scene] == [frame.name for frame in frames]
+        pixels = frames[0].camera.pixel_grid()[::4, ::4].reshape(-1, 2)
+        x, y = pixels.astype(int).T
+        return [Spots(pixels, 1 / frame.depth[y, x].astype(np.float64)) for frame in frames]
+
+    monkeypatch.setattr(localizers, "triangulated", spots)
+    monkeypatch.setattr(localizers, "point_detector", lambda: None)
+    monkeypatch.setattr(PointLocalizer, "placed", lambda self, seen, row: None)
+    world = localizer(method).build(replace(seen, scene=bare).take(mapped))
+    assert len(world.frames) == len(mapped)
+    known = seen.points[mapped]
+    finest = world.landmarks.position[world.landmarks.scale == np.argmin(world.radii)]
+    every = known[np.isfinite(known).all(axis=-1)]
+    assert (
+        np.median(np.linalg.norm(finest[:, None] - every, axis=-1).min(axis=1)) < 0.1
+    )  # patches are half a metre apart
 
 
 def test_covered_is_the_share_of_patches_near_a_landmark(rooms, tokens):

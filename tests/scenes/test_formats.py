@@ -242,3 +242,18 @@ def test_any_format_converts_to_the_native_one(layout, tmp_path, shots):
         if a.semantic is not None:
             np.testing.assert_array_equal(a.semantic, b.semantic)
             np.testing.assert_array_equal(a.instance, b.instance)
+
+
+def test_lists_without_depth_are_posed_colour(tmp_path, shots):
+    root = write("tum", tmp_path, shots)
+    with_depth = locus.load_scene(root)
+    (root / "depth.txt").unlink()
+    scene = locus.load_scene(root)
+    assert [frame.name for frame in scene] == [frame.name for frame in with_depth]
+    assert not scene[0].has_depth
+    np.testing.assert_allclose(scene[3].world_from_camera, with_depth[3].world_from_camera)
+    with pytest.raises(locus.errors.FrameError, match="has no depth for it; `locus depth` finds some"):
+        scene[0].depth  # noqa: B018  read for its error
+    converted = locus.load_scene(export(scene, tmp_path / "native"))
+    assert not any(frame.has_depth for frame in converted)
+    np.testing.assert_array_equal(converted[0].image, scene[0].image)

@@ -1,4 +1,4 @@
-"""Commands about scenes: inspect, convert, houses, render."""
+"""Commands about scenes: inspect, convert, depth, houses, render."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from locus.commands.options import Reading, ScenePath, Switch, say
+from locus.commands.options import Frames, ModelName, Reading, ScenePath, Switch, frame_slice, network, say
 from locus.errors import LocusError
 from locus.houses.house_settings import HouseSettings
+from locus.model.shipped import DEFAULT
 from locus.render.camera_settings import MeshSettings
 from locus.scenes.load import AS_STATED
 from locus.scenes.writers import Target
@@ -55,6 +56,35 @@ def convert(scene: ScenePath, out: Path, to: Target = "nerfstudio", reading: Rea
 
     loaded = reading.load(scene)
     say(f"Wrote {loaded.name} to {export(loaded, out, to, progress=True)} in the format {to}")
+    return 0
+
+
+def depth(
+    scene: ScenePath, out: Path, model: ModelName = DEFAULT, frames: Frames = ":", reading: Reading = AS_STATED
+) -> int:
+    """Find depth for posed images that have none.
+
+    From the points of a COLMAP model, or else by triangulating keypoints that several frames show. Depth is found where
+    there is texture; elsewhere it stays unknown. If the scene has depth, it is not used, but compared with.
+
+    Args:
+        out: The new folder, written in the native format.
+    """
+    from locus.scenes import export, load_scene
+    from locus.tasks.depth_comparison import compare_depth
+    from locus.tasks.sparse_depth import with_depth
+
+    if out.exists():
+        raise LocusError(f"{out} exists already; choose another folder or remove it first")
+    loaded = reading.load(scene)[frame_slice(frames)]
+    if len(loaded) < 2:
+        raise LocusError(f"{loaded.name} has {len(loaded)} frames to find depth for; at least two are needed")
+    written = load_scene(export(with_depth(network(model), loaded, progress=True), out, progress=True))
+    known = [float((frame.depth > 0).mean()) for frame in written]
+    without = f"; {known.count(0.0)} frames have none" if 0.0 in known else ""
+    say(f"Wrote {len(written)} frames to {out}, with depth at {sum(known) / len(known):.0%} of their pixels{without}")
+    if (compared := compare_depth(written, loaded)) is not None:
+        say(compared.sentence)
     return 0
 
 

@@ -17,7 +17,7 @@ from scipy.spatial import KDTree
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.calibration import Judged, judged_location, reliability_figure, trust_table
 from locus.evaluation.figures import line_figure
-from locus.evaluation.localizers import WITH_DEPTH, Hloc, LandmarkLocalizer, LandmarksAlone, localizer
+from locus.evaluation.localizers import WITH_DEPTH, Hloc, LandmarkLocalizer, LandmarksAlone, Sparse, localizer
 from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import median
 from locus.evaluation.outcome import Benchmark, Outcome
@@ -48,7 +48,8 @@ Query = dict[str, Any]
 class Localization(Benchmark):
     """Where were the frames taken that a map was not made from?
 
-    Models localize with landmarks and points. Beside the first of them, `landmarks` is the same without points, and
+    Models localize with landmarks and points. Beside the first of them, `landmarks` is the same without points,
+    `sparse` the same in a map that is made without depth (`locus depth`), and
     `hloc` matches the same frames of the map with ALIKED and LightGlue.
     The share localized to within 5 cm and 5°, up to 5 m and 30°, with depth and by colour alone. With several scenes
     also: frames of one in the maps of others, which should answer "not here", and in one map of all.
@@ -145,7 +146,7 @@ class Localization(Benchmark):
         return query
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
-        own = {"truth": TrueMap, "landmarks": LandmarksAlone, "hloc": Hloc}
+        own = {"truth": TrueMap, "landmarks": LandmarksAlone, "hloc": Hloc, "sparse": Sparse}
         model = next((word for word in given if word not in own), DEFAULT)
         return {word: make if make is TrueMap else partial(make, model) for word, make in own.items()}
 

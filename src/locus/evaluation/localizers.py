@@ -14,11 +14,13 @@ from locus.keypoints import Detector, Glue, Keypoints, detector, glue
 from locus.keypoints.fusion import PlacedKeypoints, point_scales
 from locus.landmarks import LandmarkMap
 from locus.model import load
-from locus.scenes.patches import points_at
+from locus.scenes.patches import patch_points, points_at
+from locus.tasks.depth_surfaces import on_surfaces
 from locus.tasks.landmark_matches import likely_environments
 from locus.tasks.localize import Location, localize_features
 from locus.tasks.localize_points import PointMatches, confidence_of, pose_of_points, similar_frames
 from locus.tasks.placed_points import placed_points, point_detector
+from locus.tasks.sparse_depth import triangulated
 
 WITH_DEPTH = "with depth"
 ALIKED = 1024  # keypoints of an image
@@ -46,6 +48,17 @@ class Hloc(ModelMethod):
     @property
     def fingerprint(self) -> str:
         return f"{super().fingerprint} hloc {self.detector.fingerprint} {self.glue.fingerprint}"
+
+
+class Sparse(ModelMethod):
+    """A model's landmarks and points, in a map that is made without depth: from colour and poses alone."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name}, map without depth", load(name))
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{super().fingerprint} sparse"
 
 
 def ask(
@@ -96,6 +109,17 @@ class PointLocalizer(LandmarkLocalizer):
         if key not in self._placed:
             self._placed[key] = placed_points(seen.frame(row).image, seen.features[point_scales(self.model.radii), row])
         return self._placed[key]
+
+
+class SparseLocalizer(PointLocalizer):
+    """The depth of the frames that make the map is found from these frames; queries take no part in it."""
+
+    def build(self, seen: SceneFeatures) -> LandmarkMap:
+        part = replace(seen.scene, sources=[seen.scene.sources[index] for index in seen.indices])
+        placed = [self.placed(seen, row) for row in range(len(seen))]
+        found = on_surfaces(part, triangulated(part, placed))
+        points = np.stack([patch_points(frame, seen.grid)[0].astype(np.float32) for frame in found])
+        return super().build(SceneFeatures(found, list(range(len(seen))), points, seen.features))
 
 
 class HlocLocalizer(PointLocalizer):
@@ -155,4 +179,6 @@ def localizer(method: ModelMethod) -> LandmarkLocalizer:
     """How a method localizes: with points, unless it is asked for landmarks alone, or is not about images."""
     if isinstance(method, Hloc):
         return HlocLocalizer(method)
+    if isinstance(method, Sparse):
+        return SparseLocalizer(method)
     return LandmarkLocalizer(method) if isinstance(method, LandmarksAlone | TrueMap) else PointLocalizer(method)

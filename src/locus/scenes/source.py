@@ -32,9 +32,9 @@ class Source(ABC):
     def image_size(self) -> tuple[int, int]:
         """(width, height) of the image, without reading its pixels."""
 
-    @abstractmethod
     def depth(self) -> Num[ndarray, "h w"]:
         """z in the stored unit; 0, negative or not finite where unknown. May be of another size than the image."""
+        raise LocusError("the scene has no depth for it; `locus depth` finds some from the colour of all frames")
 
     def has_depth(self) -> bool:
         """Whether the scene says where its depth is."""
@@ -98,7 +98,7 @@ class FileSource(Source):
 
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is None:
-            raise LocusError("the scene names no depth file for it")
+            return super().depth()
         return self.straight(read_depth(self.depth_path))
 
     def label_files(self) -> Sequence[Path]:

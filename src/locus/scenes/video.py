@@ -8,7 +8,7 @@ from threading import Lock
 
 import cv2
 import numpy as np
-from jaxtyping import Float, Num, UInt8
+from jaxtyping import Float, UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
@@ -120,9 +120,6 @@ class VideoFrame(Source):
 
     def has_depth(self) -> bool:
         return False
-
-    def depth(self) -> Num[ndarray, "h w"]:
-        raise LocusError("the scene names no depth file for it")
 
     def camera(self) -> Camera:
         return camera_from_four(self.calibration, self.video.size, f"the calibration of {self.video.path.name}")

@@ -118,7 +118,7 @@ def read_frames(
     """`work` done on every frame that can be used (of those at `indices`, if not of all), each with its index in order.
 
     The others are left out, and named in a warning with the reason: those that cannot be read, and those whose `size`
-    is not that of the first frame.
+    is not that of the first frame. If that is every frame of the scene, it is an error.
     """
     expected = size(first_camera(scene))
     chosen = range(len(scene)) if indices is None else indices
@@ -135,6 +135,8 @@ def read_frames(
             left_out.append(str(result))
         else:
             yield index, result
+    if len(left_out) == len(scene):
+        raise SceneError(f"none of the {len(scene)} frames of {scene.name} can be used; {left_out[0]}")
     if left_out:
         shown = "; ".join(left_out[:SHOWN])
         warnings.warn(f"{scene.name}: {len(left_out)} of {len(scene)} frames are left out: {shown}", stacklevel=2)

@@ -120,5 +120,5 @@ def calibrated(image: NamedImage, files: FileCamera, *, rgb: bool = False) -> Ca
         camera = files.of(pixels.shape[1], pixels.shape[0])
         return CalibratedImage(image.name, pixels, camera, guessed=files.camera is None)
     frame = image.scene[image.index]
-    depth = None if rgb else frame.depth
+    depth = None if rgb or not frame.has_depth else frame.depth
     return CalibratedImage(image.name, frame.image, frame.camera, False, image.scene, depth, frame.world_from_camera)

@@ -1,8 +1,9 @@
-"""A COLMAP model (`sparse/0`, `sparse` or the folder itself) with depth maps. Needs pycolmap: the extra `colmap`.
+"""A COLMAP model (`sparse/0`, `sparse` or the folder itself). Needs pycolmap: the extra `colmap`.
 
-Depth comes from `stereo/depth_maps/*.geometric.bin` (COLMAP's own, in the model's unit), or from `depth/` beside
-`images/`: PNGs in millimetres or .npy in the model's unit. Poses are camera_from_world; pixel centres lie at 0.5 as
-ours do. A model from images alone has no metric scale: scale it first (`model_aligner`), or radii mean nothing.
+Depth, if there is any, comes from `stereo/depth_maps/*.geometric.bin` (COLMAP's own, in the model's unit), or from
+`depth/` beside `images/`: PNGs in millimetres or .npy in the model's unit. Frames also know which of the model's points
+they show. Poses are camera_from_world; pixel centres lie at 0.5 as ours do. A model from images alone has no metric
+scale: scale it first (`model_aligner`), or radii mean nothing.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float, Int64, Num
 from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
@@ -59,27 +60,31 @@ def read(path: Path, allow_outside: bool) -> Scene:
         raise SceneError(f"{folder} is not a COLMAP model that can be read ({str(error).splitlines()[-1]})") from None
     cameras = {i: model_camera(camera) for i, camera in model.cameras.items()}
     depth_folder, ending = depth_maps(path)
+    rows = {number: row for row, number in enumerate(model.points3D)}
+    positions = np.array([point.xyz for point in model.points3D.values()]).reshape(-1, 3)
     sources = []
     for image in sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name):
         file = path_inside(path / "images", image.name, allow_outside)
         camera, lens = cameras[image.camera_id]
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])
         stem = image.name if ending == STEREO else str(PurePosixPath(image.name).with_suffix(""))
-        depth = path_inside(depth_folder, stem + ending, allow_outside)
-        sources.append(ColmapFrame(frame_name(image.name, "images"), file, depth, pose, camera, lens))
+        depth = None if depth_folder is None else path_inside(depth_folder, stem + ending, allow_outside)
+        shown = np.array([rows[spot.point3D_id] for spot in image.get_observation_points2D()], np.int64)
+        name = frame_name(image.name, "images")
+        sources.append(ColmapFrame(name, file, depth, pose, camera, lens, positions, shown))
     convention = Convention(pose="camera_from_world", depth_scale=1000.0 if ending == ".png" else 1.0)
     return Scene(path.name, "colmap", sources, convention)
 
 
-def depth_maps(path: Path) -> tuple[Path, str]:
-    """Where the depth maps are, and how their names end; all are of one kind, for a scene has one depth unit."""
+def depth_maps(path: Path) -> tuple[Path | None, str]:
+    """Where the depth maps are, if there are any, and how their names end; a scene has one depth unit, so one kind."""
     stereo, depth = path / "stereo" / "depth_maps", path / "depth"
     if stereo.is_dir():
         return stereo, STEREO
     endings = {ending for ending in (".png", ".npy") if next(depth.rglob(f"*{ending}"), None)}
     if len(endings) > 1:
         raise SceneError(f"{depth} holds both .png and .npy depth maps; keep one kind, for they differ in unit")
-    return depth, endings.pop() if endings else ".png"
+    return depth if depth.is_dir() else None, endings.pop() if endings else ".png"
 
 
 def check_counts(folder: Path) -> None:
@@ -102,6 +107,14 @@ def model_camera(camera: Any) -> tuple[Camera, Lens]:
 
 @dataclass(frozen=True, eq=False)
 class ColmapFrame(CalibratedFile):
+    positions: Float[ndarray, "p 3"]
+    """Of all points of the model."""
+    shown: Int64[ndarray, " n"]
+    """Rows of those that this frame shows."""
+
+    def points(self) -> Float[ndarray, "n 3"] | None:
+        return self.positions[self.shown] if len(self.positions) else None
+
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is not None and self.depth_path.suffix == ".bin":
             return read_dense_map(self.depth_path)

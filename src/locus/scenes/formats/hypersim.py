@@ -148,7 +148,7 @@ class HypersimFrame(PosedFile):
 
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is None:
-            raise LocusError("the scene names no depth file for it")
+            return super().depth()
         distance = _map(self.depth_path).astype(np.float32)
         camera = self.intrinsics.resized(distance.shape[1], distance.shape[0])
         rays = camera.unproject(camera.pixel_grid(), np.ones(distance.shape))

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Num, UInt8
 from numpy import ndarray
 
-from locus.errors import LocusError, SceneError
+from locus.errors import SceneError
 from locus.geometry import Camera
 from locus.scenes.formats.rosbag_cameras import Optics
 from locus.scenes.formats.rosbag_images import UNITS, colour_image, depth_image, first_bytes, message_image_size
@@ -76,7 +76,7 @@ class BagFrame(Source):
 
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_entry is None:
-            raise LocusError("the bag has no depth for it")
+            return super().depth()
         depth = depth_image(self.bag.message(self.depth_entry), self.depth_entry.topic)
         taken_with = self.rig.depth
         if taken_with is None:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Num
 from numpy import ndarray
 
-from locus.errors import LocusError, SceneError
+from locus.errors import SceneError
 from locus.geometry import pose_matrices
 from locus.scenes.reading import path_inside, read_depth, read_labels, read_matrix, with_confidence
 from locus.scenes.scene import Scene
@@ -84,7 +84,7 @@ class StrayFrame(VideoFrame):
 
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is None:
-            raise LocusError("there is no depth map of its number")
+            return super().depth()
         depth = read_depth(self.depth_path)
         if self.confidence_path is None:
             return depth

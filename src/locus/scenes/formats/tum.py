@@ -1,9 +1,9 @@
 """TUM RGB-D: `rgb.txt`, `depth.txt` and `groundtruth.txt`, each a list of timestamps. Also what SLAM tools write.
 
-Each colour image is paired with the depth image nearest in time; its pose is interpolated between the two nearest
-poses. The cameras of the benchmark and of Bonn's are known by the folder's name, OpenLORIS's by its own files, and lens
-distortion is undone; for any other camera a `calibration.txt` holds `fx fy cx cy` and, if the lens distorts,
-`k1 k2 p1 p2 k3`.
+Each colour image is paired with the depth image nearest in time, unless there is no `depth.txt`; its pose is
+interpolated between the two nearest poses. The cameras of the benchmark and of Bonn's are known by the folder's name,
+OpenLORIS's by its own files, and lens distortion is undone; for any other camera a `calibration.txt` holds
+`fx fy cx cy` and, if the lens distorts, `k1 k2 p1 p2 k3`.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,8 @@ def read(path: Path, allow_outside: bool) -> Scene:
     skipped: dict[str, str] = {}
     colour, depth_list, truth = lists_of(path) or LISTS
     rgb_times, rgb_files = read_list(path / colour, 1, skipped)
-    depth_times, depth_files = read_list(path / depth_list, 1, skipped)
+    has_depth = (path / depth_list).is_file()
+    depth_times, depth_files = read_list(path / depth_list, 1, skipped) if has_depth else (np.zeros(0), [])
     pose_times, pose_rows = read_list(path / truth, 7, skipped)
     poses, posed = poses_at(rgb_times, pose_times, pose_numbers(pose_rows, path / truth))
     depth_of = mutual_nearest(rgb_times, depth_times, TOGETHER)
@@ -40,12 +41,12 @@ def read(path: Path, allow_outside: bool) -> Scene:
     for k, ((file,), depth) in enumerate(zip(rgb_files, depth_of, strict=True)):
         name = frame_name(file, colour.removesuffix(".txt"))
         image = path_inside(path, file, allow_outside)
-        if depth < 0:
+        if has_depth and depth < 0:
             skipped[name] = f"no depth image within {TOGETHER * 1000:.0f} ms"
         elif not posed[k]:
             skipped[name] = f"no pose at its time {rgb_times[k]:.6f}"
         else:
-            depth_image = path_inside(path, depth_files[depth][0], allow_outside)
+            depth_image = path_inside(path, depth_files[depth][0], allow_outside) if has_depth else None
             sources.append(TumFrame(name, image, depth_image, poses[k] @ rig.base_from_camera, rig))
     return Scene(path.name, "tum", sources, Convention(depth_scale=rig.depth_scale), skipped=skipped)
 

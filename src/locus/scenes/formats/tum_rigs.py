@@ -48,8 +48,9 @@ class TumRig:
 
 
 def lists_of(path: Path) -> tuple[str, str, str] | None:
-    """The lists of colour images, depth images and poses that a folder has."""
-    return next((names for names in (LISTS, OPENLORIS_LISTS) if all((path / n).is_file() for n in names)), None)
+    """The lists of colour images, depth images and poses that a folder has; that of depth images need not be there."""
+    known = (LISTS, OPENLORIS_LISTS)
+    return next((names for names in known if all((path / name).is_file() for name in (names[0], names[2]))), None)
 
 
 def read_rig(path: Path) -> TumRig:

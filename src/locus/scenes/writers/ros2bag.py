@@ -41,7 +41,7 @@ def write(scene: Scene, path: Path, progress: bool = False) -> Path:
             cameras: list[Camera] = []
 
             def write_frame(frame: Frame) -> None:
-                image, depth, pose = frame.image, frame.depth, frame.world_from_camera
+                image, depth, pose = frame.image, frame.depth if frame.has_depth else None, frame.world_from_camera
                 cameras.append(frame.camera)
                 if frame.camera != cameras[0]:
                     raise SceneError(
@@ -50,9 +50,10 @@ def write(scene: Scene, path: Path, progress: bool = False) -> Path:
                     )
                 stamp = stamps[frame.name]
                 messages.image(stamp, COLOUR, "rgb8", image)
-                messages.image(stamp, DEPTH, "32FC1", np.where(depth > 0, depth, np.float32(np.nan)))
-                for namespace in (COLOUR, DEPTH):
-                    messages.camera(stamp, namespace, frame.camera)
+                messages.camera(stamp, COLOUR, frame.camera)
+                if depth is not None:
+                    messages.image(stamp, DEPTH, "32FC1", np.where(depth > 0, depth, np.float32(np.nan)))
+                    messages.camera(stamp, DEPTH, frame.camera)
                 messages.place(stamp, "/tf", "map", "camera_link", pose @ LINK_FROM_OPTICAL.T)
 
             write_readable(track(scene, "writing frames", len(scene), progress), write_frame, path)
