@@ -96,7 +96,7 @@ def test_frames_are_posed_by_their_number_and_may_lack_depth_and_labels(scan):
     np.testing.assert_allclose(scene[1].world_from_camera, SHOTS[2].world_from_camera, atol=1e-9)
     assert scene.classes == ()
     assert scene[0].semantic is None
-    with pytest.raises(FrameError, match="no depth file"):
+    with pytest.raises(FrameError, match="has no depth for it"):
         scene[0].depth  # noqa: B018
 
 

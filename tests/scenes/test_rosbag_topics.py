@@ -203,7 +203,7 @@ def test_colour_without_depth_is_read_as_far_as_it_goes(tmp_path, shots):
     frame = locus.load_scene(bag.path)[1]
     np.testing.assert_array_equal(frame.image, shots[1].image)
     np.testing.assert_allclose(frame.world_from_camera, shots[1].world_from_camera, atol=1e-6)
-    with pytest.raises(FrameError, match="the bag has no depth for it"):
+    with pytest.raises(FrameError, match="the scene has no depth for it"):
         frame.depth  # noqa: B018
 
 

@@ -49,7 +49,7 @@ def test_a_frame_that_the_video_does_not_have_or_without_depth_is_an_error_of_th
     scene = locus.load_scene(recording)
     assert [source.has_depth() for source in scene.sources] == [True, False, True, True, False, False]
     for number, piece, sentence in (
-        (1, "depth", "no depth map of its number"),
+        (1, "depth", "has no depth for it"),
         (3, "depth", "same size, not 4×3 and 80×60"),
         (4, "image", "ends or is damaged before its frame 7"),
         (5, "world_from_camera", "not finite"),
