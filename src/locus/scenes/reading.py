@@ -5,7 +5,9 @@ import os
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +23,27 @@ from locus.geometry import Camera
 MAX_PIXELS = 100_000_000
 
 
+@dataclass(frozen=True)
+class Packed:
+    """An image file inside another file, such as a message of a bag."""
+
+    name: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @contextmanager
-def _opened(path: Path) -> Generator[Image.Image, None, None]:
+def _opened(path: Path | Packed) -> Generator[Image.Image, None, None]:
     """An image file with its header checked; whatever its decoder says becomes a sentence about the file."""
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         raise LocusError(f"{path} is missing")
     too_large = f"{path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
-            image = Image.open(path)
+            image = Image.open(BytesIO(path.data) if isinstance(path, Packed) else path)
     except Image.DecompressionBombError:
         raise LocusError(too_large) from None
     except Exception as error:  # Pillow's decoders raise nearly anything on files that are not what they say
@@ -46,13 +59,13 @@ def _opened(path: Path) -> Generator[Image.Image, None, None]:
             raise LocusError(f"{path} is damaged or cut short ({error})") from None
 
 
-def image_size(path: Path) -> tuple[int, int]:
+def image_size(path: Path | Packed) -> tuple[int, int]:
     """(width, height) from the header alone."""
     with _opened(path) as image:
         return image.size
 
 
-def read_image(path: Path, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
+def read_image(path: Path | Packed, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
     """RGB whatever the file holds: grey and palettes are spread, 16 bits become 8, transparency is dropped.
 
     `upright` turns the image as its EXIF tag says. Scenes leave it as stored: that is what their intrinsics refer to.
@@ -69,9 +82,9 @@ def read_image(path: Path, upright: bool = False) -> UInt8[ndarray, "h w 3"]:
         return np.asarray(image.convert("RGB"))
 
 
-def read_depth(path: Path) -> Num[ndarray, "h w"]:
+def read_depth(path: Path | Packed) -> Num[ndarray, "h w"]:
     """A depth map as stored: a one-channel PNG or TIFF, or an .npy array. 65535 in 16 bits means unknown: 0 here."""
-    if path.suffix == ".npy":
+    if isinstance(path, Path) and path.suffix == ".npy":
         return _read_npy(path)
     with _opened(path) as image:
         depth, mode = np.asarray(image), image.mode
