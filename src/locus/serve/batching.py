@@ -47,7 +47,7 @@ class Batcher:
         return self._thread.is_alive()
 
     def submit(self, image: UInt8[Tensor, "3 height width"]) -> "Future[Features]":
-        """The features, on the CPU, of an image as `LoCUS.prepare` makes it. Cancelled before its turn, it is not run."""
+        """The features, on the CPU, of an image as `LoCUS.prepare` makes it; cancelled before its turn, not at all."""
         waiting = _Waiting(image)
         with self._changed:
             if not self._open:

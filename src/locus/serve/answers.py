@@ -1,0 +1,89 @@
+"""What the service answers, as its OpenAPI page describes it; errors are `{"detail": "one sentence"}`."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+Matrix = list[list[float]]
+
+
+class Located(BaseModel):
+    """Where an image was taken, or why that cannot be said."""
+
+    environment: str | None = Field(description="None if the image was not taken in any environment of the maps.")
+    world_from_camera: Matrix | None = Field(None, description="4×4, metres, OpenCV's axes.")
+    covariance: Matrix | None = Field(
+        None, description="6×6, rotation first, in radians and metres along the camera's axes: docs/maps.md."
+    )
+    probability: float | None = Field(None, description="That the pose is right to 0.1 m and 5°.")
+    confidence: float
+    reason: str = Field(description="Why there is no pose, in one sentence; empty if there is one.")
+    how: str = Field(description="What the pose was found from: landmarks or points.")
+    matches: int
+    inliers: int
+    stuck: float = Field(description="The share of matches at the same image position.")
+
+
+class RankedFrame(BaseModel):
+    """A frame of a map."""
+
+    environment: str
+    frame: str
+    score: float
+
+
+class Retrieved(BaseModel):
+    """Frames of the maps, the most similar first."""
+
+    stuck: float
+    frames: list[RankedFrame]
+
+
+class Matched(BaseModel):
+    """What two images share, and how the camera moved between them: docs/matching.md."""
+
+    images: list[dict[str, Any]]
+    matches: dict[str, Any]
+    pose: dict[str, Any]
+
+
+class FoundSpot(BaseModel):
+    """A spot in another image."""
+
+    name: str
+    score: float = Field(description="The similarity (cosine) of the most similar patch.")
+    mask: str = Field(description="A PNG of the image's size, base64: 255 where it is, 0 elsewhere.")
+
+
+class Cosegmented(BaseModel):
+    """A spot in other images, in their order."""
+
+    min_similarity: float
+    found: list[FoundSpot]
+
+
+class ServedMap(BaseModel):
+    """A map that is served."""
+
+    folder: str
+    environments: list[str]
+    landmarks: int
+    frames: int
+    points: int
+
+
+class Maps(BaseModel):
+    """The maps that are served."""
+
+    model: str
+    radii: list[float]
+    maps: list[ServedMap]
+    problem: str = Field(description="Why not all that is on disk is served; empty if it is.")
+
+
+class Health(BaseModel):
+    """Whether the service is well."""
+
+    status: str
+    waiting: int = Field(description="Images admitted and not answered yet.")
+    problem: str
