@@ -49,3 +49,21 @@ def depth_png(shot: room.Shot) -> bytes:
 def form(**fields: object) -> dict[str, str]:
     """Fields of a form: text as it is, the rest as JSON."""
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
+
+
+@pytest.fixture
+def service(map_folder, model):
+    from locus.serve.served_maps import ServedMaps
+    from locus.serve.service import Service
+
+    return Service(ServedMaps([map_folder], model))
+
+
+@pytest.fixture
+def client(service):
+    from starlette.testclient import TestClient
+
+    from locus.serve.app import app_of
+
+    with TestClient(app_of(service), raise_server_exceptions=False) as talking:
+        yield talking

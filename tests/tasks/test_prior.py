@@ -27,7 +27,7 @@ def far(world):
 def test_only_frames_around_the_pose_and_what_they_show_are_left(world):
     position = world.frames.world_from_camera[0, :3, 3]
     pose = np.eye(4)
-    pose[:3, 3] = position + [AROUND, 0, 0]
+    pose[:3, 3] = position + np.array([AROUND, 0, 0])
     narrow = Prior(pose, metres=1.0).narrowed(world)
     away = np.linalg.norm(world.frames.world_from_camera[:, :3, 3] - pose[:3, 3], axis=1)
     left = np.flatnonzero(away <= AROUND + 1.0)
