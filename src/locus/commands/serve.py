@@ -53,6 +53,7 @@ def serve(
         maps = ServedMaps(map, network(model))
         world = maps.world
         say(f"{len(world)} landmarks of {', '.join(world.environments)}")
+        taken.listen()  # who reads the next line may ask at once
         shown = f"[{host}]" if ":" in host else host
         say(f"Serving http://{shown}:{taken.getsockname()[1]}, explained at /docs; Ctrl-C stops")
         run(app_of(Service(maps, limits, batch)), taken, limits)
