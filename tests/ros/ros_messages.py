@@ -13,12 +13,12 @@ def message_class(name: str) -> type:
     constants, fields = STORE.fielddefs[name]
     names = tuple(field for field, _ in fields)
 
-    def __init__(self: Any, **values: Any) -> None:
+    def fill(self: Any, **values: Any) -> None:
         for field, kind in fields:
             setattr(self, field, values.pop(field) if field in values else _default(kind))
         assert not values, f"{name} has no {values}"
 
-    content = {"__slots__": names, "__init__": __init__, "__msgtype__": name}
+    content = {"__slots__": names, "__init__": fill, "__msgtype__": name}
     return type(name.rsplit("/", 1)[1], (), content | {constant: value for constant, _, value in constants})
 
 

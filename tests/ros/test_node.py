@@ -4,6 +4,7 @@ import ast
 import runpy
 import sys
 from types import ModuleType, SimpleNamespace
+from typing import ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,7 +22,7 @@ from tests.scenes import room
 class StubNode:
     """What `rclpy.node.Node` does, as far as the node asks for it."""
 
-    parameters: dict = {}
+    parameters: ClassVar[dict] = {}
 
     def __init__(self, name):
         self.name, self.declared, self.published, self.subscribed, self.said = name, {}, [], {}, []

@@ -18,7 +18,7 @@ from locus.scenes.lens import Lens
 from locus.scenes.scene import check_aspect
 from locus.tasks.localize import Location
 
-TOGETHER = 50_000_000  # nanoseconds between an image and its depth, at most
+TOGETHER = 15_000_000  # nanoseconds between an image and its depth, at most: half of what lies between two images
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Tracker:
         self._optics = camera, lens
 
     def depth(self, stamp: int, depth: np.ndarray) -> StampedPose | None:
-        """z in metres, registered to the image, 0 where unknown. The pose of the image that waited for it, if one did."""
+        """z in metres, registered to the image, 0 where unknown; gives the pose of the image that waited for it."""
         self._depth = stamp, depth
         return self._together()
 
@@ -115,7 +115,7 @@ class Tracker:
         if self._image is None or self._depth is None or abs(self._image[0] - self._depth[0]) > TOGETHER:
             return None
         (stamp, image), (_, depth) = self._image, self._depth
-        self._image = None
+        self._image = self._depth = None
         return self._located(stamp, image, depth)
 
     def _located(self, stamp: int, image: np.ndarray, depth: np.ndarray | None) -> StampedPose | None:

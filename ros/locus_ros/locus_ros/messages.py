@@ -47,7 +47,7 @@ def depth_image(message: Any) -> np.ndarray:
 
 
 def camera_and_lens(message: Any) -> tuple[Camera, Lens]:
-    """Of the image as it was taken: K and D. ROS puts the centre of the top-left pixel at (0, 0), LoCUS at (0.5, 0.5)."""
+    """Of the image as it was taken: K and D. ROS puts the centre of the first pixel at (0, 0), LoCUS at (0.5, 0.5)."""
     matrix, numbers = np.asarray(message.k, float).reshape(3, 3), [float(each) for each in message.d]
     if not matrix[0, 0] > 0:
         raise LocusError("the camera is not calibrated: K of its camera_info is zero")
@@ -72,9 +72,7 @@ def _rows(message: Any, kind: str, channels: int) -> np.ndarray:
     height, width, step = message.height, message.width, message.step
     row, data = width * channels * np.dtype(kind).itemsize, np.frombuffer(message.data, np.uint8)
     if not width * height or step < row or len(data) < step * height:
-        raise LocusError(
-            f"the image claims {width}×{height} pixels in rows of {step} bytes but holds {len(data)} bytes"
-        )
+        raise LocusError(f"the image of {width}×{height} pixels, in rows of {step} bytes, holds {len(data)} bytes")
     rows = np.ascontiguousarray(data[: step * height].reshape(height, step)[:, :row])
     stored = rows.view(np.dtype(kind).newbyteorder(">" if message.is_bigendian else "<"))
     return stored.astype(kind).reshape(height, width, channels)

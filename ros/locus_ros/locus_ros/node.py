@@ -1,4 +1,4 @@
-"""The node: messages in, `Tracker` in the middle, messages out. Run against a stub of ROS only, never on a robot yet."""
+"""The node: messages in, `Tracker` in the middle, messages out. It was run against a stub of ROS, not on a robot."""
 
 import rclpy
 from geometry_msgs.msg import Point, PoseWithCovarianceStamped, TransformStamped
