@@ -9,7 +9,7 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
-        (f"share/{NAME}/launch", ["launch/locus.launch.py"]),
+        (f"share/{NAME}/launch", ["launch/localizer.launch.py"]),
     ],
     install_requires=["setuptools", "locus-features"],
     zip_safe=True,

@@ -199,7 +199,7 @@ def test_the_launch_file_names_the_nodes_topics_and_parameters(ros, monkeypatch,
     }
     for name, content in names.items():
         monkeypatch.setitem(sys.modules, name, SimpleNamespace(**content))
-    run = runpy.run_path(str(PACKAGE / "launch" / "locus.launch.py"))
+    run = runpy.run_path(str(PACKAGE / "launch" / "localizer.launch.py"))
     description = run["generate_launch_description"]()
     declared = dict(each for each in description if each is not None)
     assert (made["package"], made["executable"]) == ("locus_ros", "localizer")

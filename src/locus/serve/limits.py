@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from locus.errors import LocusError
-from locus.serve.metrics import Metrics
+from locus.serve.instruments import Metrics
 
 OPEN = ("/health",)  # without the key: whoever starts services must see whether one is well
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.serve.batching import Batcher
+from locus.serve.instruments import Metrics
 from locus.serve.limits import Limits
-from locus.serve.metrics import Metrics
 from locus.serve.served_maps import ServedMaps
 from locus.tasks.cosegmentation import check_similarity, feature_at, one_scale, region, similarity
 from locus.tasks.frame_ranking import rank_frames

@@ -1,4 +1,4 @@
-"""ros2 launch locus_ros locus.launch.py map:=MAP image:=IMAGE_TOPIC camera_info:=CAMERA_INFO_TOPIC"""
+"""ros2 launch locus_ros localizer.launch.py map:=MAP image:=IMAGE_TOPIC camera_info:=CAMERA_INFO_TOPIC"""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
