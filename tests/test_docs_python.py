@@ -20,7 +20,7 @@ import locus
 from locus.errors import WeightsError
 from locus.geometry import pose_error
 from locus.ports import bound
-from locus.serve.app import app_of
+from locus.serve.endpoints import app_of
 from locus.serve.served_maps import ServedMaps
 from locus.serve.service import Service
 from locus.tasks.image_features import frame_features

@@ -63,7 +63,7 @@ def service(map_folder, model):
 def client(service):
     from starlette.testclient import TestClient
 
-    from locus.serve.app import app_of
+    from locus.serve.endpoints import app_of
 
     with TestClient(app_of(service), raise_server_exceptions=False) as talking:
         yield talking

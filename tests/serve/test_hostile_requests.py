@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from starlette.testclient import TestClient
 
-from locus.serve.app import app_of
+from locus.serve.endpoints import app_of
 from locus.serve.limits import Limits
 from locus.serve.served_maps import ServedMaps
 from locus.serve.service import Service

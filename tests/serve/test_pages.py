@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from locus.features.dense import scene_features
 from locus.landmarks import LandmarkMap
-from locus.serve.app import app_of
+from locus.serve.endpoints import app_of
 from locus.serve.limits import Limits
 from locus.serve.served_maps import ServedMaps
 from locus.serve.service import Service

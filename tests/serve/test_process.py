@@ -194,6 +194,6 @@ def test_what_is_wrong_is_said_before_it_starts(map_folder, tmp_path, monkeypatc
     monkeypatch.setenv("LOCUS_API_KEY", "")
     assert main(["serve", "--map", str(map_folder), "--model", "classic", "--port", "0"]) == 2
     assert "the key is empty" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "locus.serve.app", None)
+    monkeypatch.setitem(sys.modules, "locus.serve.endpoints", None)
     assert main(["serve", "--map", str(map_folder)]) == 2
     assert "pip install 'locus-features[serve]'" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def serve(
     from locus.ports import bound
 
     try:
-        from locus.serve.app import app_of
+        from locus.serve.endpoints import app_of
     except ImportError:
         raise LocusError("the service needs FastAPI: pip install 'locus-features[serve]', and try again") from None
     from locus.serve.limits import Limits

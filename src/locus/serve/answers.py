@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 Matrix = list[list[float]]
 
 
-class LocatedImage(BaseModel):
+class PoseAnswer(BaseModel):
     """Where an image was taken, or why that cannot be said."""
 
     environment: str | None = Field(description="None if the image was not taken in any environment of the maps.")

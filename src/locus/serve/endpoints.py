@@ -49,7 +49,7 @@ def app_of(service: Service) -> FastAPI:
         title="LoCUS", version=__version__, description=__doc__ or "", lifespan=lifespan, docs_url=None, redoc_url=None
     )
 
-    @app.post("/localize", response_model=answers.LocatedImage)
+    @app.post("/localize", response_model=answers.PoseAnswer)
     async def localize(
         image: ImageFile,
         intrinsics: Calibration,
