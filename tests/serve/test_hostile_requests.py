@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import threading
 import zlib
 
 import numpy as np
@@ -117,6 +118,13 @@ def test_depth_that_does_not_fit_or_is_no_depth(client, shots):
         assert sentence in answer.json()["detail"]
 
 
+def test_images_that_would_keep_the_network_busy_are_refused(client):
+    for size in ((3500, 3500), (32, 400_000)):
+        answer = client.post("/retrieve", files={"image": png(np.zeros((*size, 3), np.uint8))})
+        assert answer.status_code == 422
+        assert "16384 are allowed" in answer.json()["detail"]
+
+
 def test_forms_that_are_none(client):
     for options in (
         {"content": b"nonsense", "headers": {"content-type": "multipart/form-data"}},
@@ -173,3 +181,20 @@ def test_nothing_that_is_sent_is_a_bug(client, intrinsics, image):
     answer = client.post("/localize", files={"image": image}, data={"intrinsics": intrinsics})
     assert 400 <= answer.status_code < 500
     assert answer.json()["detail"]
+
+
+def test_an_answer_that_takes_too_long_is_given_up(model, map_folder, shots, monkeypatch):
+    going, real = threading.Event(), model.forward
+
+    def slow(images):
+        going.wait(20)
+        return real(images)
+
+    monkeypatch.setattr(model, "forward", slow)
+    with TestClient(app_of(Service(ServedMaps([map_folder], model), Limits(seconds=0.5)))) as client:
+        answer = client.post("/retrieve", files={"image": png(shots[0].image)})
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert "there was no answer after 0.5 seconds" in answer.json()["detail"]
+        assert client.get("/health").json()["waiting"] == 0
+        going.set()
+        assert client.post("/retrieve", files={"image": png(shots[0].image)}).status_code == 200

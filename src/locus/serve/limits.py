@@ -80,10 +80,9 @@ class Guard:
             if status:
                 raise  # the answer has begun: all that is left is to close the connection
             late = "there was no answer" if whole else "the request was not all here"
-            seconds = f"after {self.limits.seconds:g} seconds"
-            await _said(503 if whole else 408, f"{late} {seconds}; try again", {"Connection": "close"})(
-                scope, receive, noted
-            )
+            sentence = f"{late} after {self.limits.seconds:g} seconds; try again"
+            headers = {"Connection": "close"} | ({"Retry-After": "1"} if whole else {})
+            await _said(503 if whole else 408, sentence, headers)(scope, receive, noted)
         finally:
             self.metrics.requests.labels(path, status or "none").inc()
             self.metrics.seconds.labels(path).observe(time.perf_counter() - start)

@@ -17,6 +17,7 @@ from numpy import ndarray
 from PIL import Image
 from torch import Tensor
 
+from locus.errors import LocusError
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.serve.batching import Batcher
@@ -32,6 +33,7 @@ from locus.tasks.named_images import CalibratedImage
 from locus.tasks.placed_points import query_points
 from locus.tasks.prior import Prior
 
+PATCHES = 16_384  # of an image: the time of the network grows with their square
 RULES = {"points": None, "mutual": Rule(), "paper": PAPER}
 Result = TypeVar("Result")
 
@@ -85,6 +87,13 @@ class Service:
         self, read: Callable[[], Sequence[CalibratedImage]]
     ) -> tuple[Sequence[CalibratedImage], Sequence[UInt8[Tensor, "3 _ _"]]]:
         images = read()
+        for image in images:
+            rows, columns = self.model.grid(*image.size)
+            if rows * columns > PATCHES:
+                raise LocusError(
+                    f"{image.name} is {image.size[0]}×{image.size[1]} pixels, which this model divides into "
+                    f"{rows}×{columns} patches; {PATCHES} are allowed: make it smaller, or less long"
+                )
         return images, [self.model.prepare(each.image) for each in images]
 
     def _timed(
