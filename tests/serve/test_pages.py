@@ -16,7 +16,6 @@ from starlette.testclient import TestClient
 from locus.features.dense import scene_features
 from locus.landmarks import LandmarkMap
 from locus.serve.endpoints import app_of
-from locus.serve.limits import Limits
 from locus.serve.served_maps import ServedMaps
 from locus.serve.service import Service
 from locus.serve.uploads import Intrinsics, calibrated_upload
@@ -181,8 +180,7 @@ def test_it_says_that_it_is_well_or_not(client, service):
 
 
 def test_without_the_key_only_the_health_is_told(model, map_folder, shots):
-    limits = Limits(key="correct horse")
-    with TestClient(app_of(Service(ServedMaps([map_folder], model), limits))) as client:
+    with TestClient(app_of(Service(ServedMaps([map_folder], model)), "correct horse")) as client:
         assert client.get("/health").status_code == 200
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "correct horse"}):
             refused = client.get("/maps", headers=headers)

@@ -9,6 +9,7 @@ import tyro
 from locus.commands.options import MapModel, network, say
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
+from locus.serve.limits import THE_LIMITS, Limits
 
 
 def serve(
@@ -16,10 +17,8 @@ def serve(
     model: MapModel = DEFAULT,
     host: str = "127.0.0.1",
     port: int = 8008,
-    queue: int = 64,
     batch: int = 8,
-    megabytes: float = 32.0,
-    seconds: float = 30.0,
+    limits: Annotated[Limits, tyro.conf.OmitArgPrefixes] = THE_LIMITS,
 ) -> int:
     """Answer over HTTP where images were taken.
 
@@ -30,10 +29,7 @@ def serve(
     Args:
         host: The address to listen on. By default only this machine can ask; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
-        queue: Images that may wait at once; more are turned away with 503.
         batch: Images of one size that go through the network at once, at most.
-        megabytes: That a request may have.
-        seconds: That a request may take, its upload included.
     """
     from locus.ports import bound
 
@@ -41,12 +37,13 @@ def serve(
         from locus.serve.endpoints import app_of
     except ImportError:
         raise LocusError("the service needs FastAPI: pip install 'locus-features[serve]', and try again") from None
-    from locus.serve.limits import Limits
     from locus.serve.running import run
     from locus.serve.served_maps import ServedMaps
     from locus.serve.service import Service
 
-    limits = Limits(queue, megabytes, seconds, os.environ.get("LOCUS_API_KEY"))
+    key = os.environ.get("LOCUS_API_KEY")
+    if key == "":
+        raise LocusError("the key is empty; set LOCUS_API_KEY to a long random text, or unset it")
     if batch < 1:
         raise LocusError(f"a batch has at least one image, not {batch}")
     with bound(host, port) as taken:
@@ -56,6 +53,6 @@ def serve(
         taken.listen()  # who reads the next line may ask at once
         shown = f"[{host}]" if ":" in host else host
         say(f"Serving http://{shown}:{taken.getsockname()[1]}, explained at /docs; Ctrl-C stops")
-        run(app_of(Service(maps, limits, batch)), taken, limits)
+        run(app_of(Service(maps, limits, batch), key), taken, limits)
     say("stopped")
     return 0

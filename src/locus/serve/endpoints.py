@@ -15,10 +15,11 @@ from locus import __version__
 from locus.errors import LocusError
 from locus.pages.writer import render
 from locus.serve import answers
-from locus.serve.limits import Guard
+from locus.serve.guard import Guard
 from locus.serve.service import Service
 from locus.serve.uploads import Intrinsics, PriorPose, calibrated_upload
 from locus.tasks.cosegmentation import MIN_SIMILARITY
+from locus.tasks.frame_ranking import rank_frames
 
 EVERY = 1.0  # seconds between two looks at the maps' files
 OTHERS = 16  # images that a spot is looked for in at once
@@ -33,8 +34,8 @@ Guessed = Annotated[Json[Intrinsics] | None, Form(description="As of /localize; 
 Environment = Annotated[str | None, Form(description="Look in this environment alone. By default in all.")]
 
 
-def app_of(service: Service) -> FastAPI:
-    """The service as an ASGI application, which closes it when it ends."""
+def app_of(service: Service, key: str | None = None) -> FastAPI:
+    """The service as an ASGI application, which closes it when it ends; clients must send the key, if there is one."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
@@ -78,7 +79,7 @@ def app_of(service: Service) -> FastAPI:
         with service.admitted(1):
             return await service.answer(
                 lambda: [calibrated_upload("image", file)],
-                lambda images, features: service.retrieved(world, features[0], count),
+                lambda images, features: rank_frames(world, features[0], count).described(world),
             )
 
     @app.post("/match", response_model=answers.Matched)
@@ -170,7 +171,7 @@ def app_of(service: Service) -> FastAPI:
     async def bug(request: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"detail": "this is a bug; the service's log says more"}, 500)
 
-    app.add_middleware(Guard, service.limits, service.metrics, frozenset(app.openapi()["paths"]))
+    app.add_middleware(Guard, service.limits, key, service.metrics, frozenset(app.openapi()["paths"]))
     return app
 
 

@@ -22,10 +22,9 @@ from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.serve.batching import Batcher
 from locus.serve.instruments import Metrics
-from locus.serve.limits import Limits
+from locus.serve.limits import THE_LIMITS, Limits
 from locus.serve.served_maps import ServedMaps
 from locus.tasks.cosegmentation import check_similarity, feature_at, one_scale, region, similarity
-from locus.tasks.frame_ranking import rank_frames
 from locus.tasks.localize import localize_features
 from locus.tasks.matched_pair import MatchedPair
 from locus.tasks.matching import PAPER, Rule
@@ -41,7 +40,7 @@ Result = TypeVar("Result")
 class Service:
     """Answers requests. The network runs in a thread of its own, and what follows it in another, at the same time."""
 
-    def __init__(self, maps: ServedMaps, limits: Limits = Limits(), batch: int = 8, gather: float = 0.005) -> None:  # noqa: B008  frozen
+    def __init__(self, maps: ServedMaps, limits: Limits = THE_LIMITS, batch: int = 8, gather: float = 0.005) -> None:
         self.maps, self.limits, self.metrics = maps, limits, Metrics()
         self.model: LoCUS = maps.model
         self.batcher = Batcher(self.model, batch, gather, self.metrics.passed)
@@ -130,11 +129,6 @@ class Service:
             location = location if prior is None else prior.checked(location)
         exact = {"confidence": location.confidence, "probability": location.probability}
         return location.described() | exact
-
-    def retrieved(
-        self, world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], count: int
-    ) -> dict[str, Any]:
-        return rank_frames(world, features, count).described(world)
 
     def matched(
         self, images: Sequence[CalibratedImage], features: Sequence[Float[Tensor, "scales _ _ c"]], rule: str
