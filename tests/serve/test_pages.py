@@ -167,8 +167,18 @@ def test_the_page_names_every_path_and_field_and_needs_nothing_from_outside(clie
     page, schema = client.get("/docs").text, client.get("/openapi.json").json()
     for path in schema["paths"]:
         assert f" {path}</h2>" in page
-    for name in ("intrinsics", "depth_scale", "prior", "min_similarity", "covariance", "probability", "reason"):
+    for name in (
+        "intrinsics",
+        "depth_scale",
+        "prior",
+        "min_similarity",
+        "covariance",
+        "reason",
+        "k6",
+        "world_from_camera",
+    ):
         assert f"<dt>{name}</dt>" in page
+    assert "<dd></dd>" not in page
     assert "http://" not in page
     assert "https://" not in page
 

@@ -29,8 +29,8 @@ log = logging.getLogger("locus.serve")
 ImageFile = Annotated[UploadFile, File(description="JPEG, PNG, WebP or TIFF.")]
 DepthFile = Annotated[UploadFile | None, File(description="PNG or TIFF of one channel, 0 where unknown.")]
 DepthScale = Annotated[float, Form(description="Units of depth per metre: 1000 for millimetres.")]
-Calibration = Annotated[Json[Intrinsics], Form(description='JSON: {"fx": …, "fy": …, "cx": …, "cy": …, "k1": …}.')]
-Guessed = Annotated[Json[Intrinsics] | None, Form(description="As of /localize; without it, a guess 60° wide.")]
+Calibration = Annotated[Json[Intrinsics], Form(description="JSON, as below.")]
+Guessed = Annotated[Json[Intrinsics] | None, Form(description="JSON, as below; without it, a guess 60° wide.")]
 Environment = Annotated[str | None, Form(description="Look in this environment alone. By default in all.")]
 
 
@@ -56,9 +56,11 @@ def app_of(service: Service, key: str | None = None) -> FastAPI:
         intrinsics: Calibration,
         depth: DepthFile = None,
         depth_scale: DepthScale = 1000.0,
-        prior: Annotated[Json[PriorPose] | None, Form(description="Where the image was probably taken.")] = None,
+        prior: Annotated[
+            Json[PriorPose] | None, Form(description="Where the image was probably taken: JSON, as below.")
+        ] = None,
         environment: Environment = None,
-        min_confidence: Annotated[float | None, Form(description="Less is no answer. docs/maps.md.")] = None,
+        min_confidence: Annotated[float | None, Form(description="Less is no answer: docs/maps.md.")] = None,
     ) -> dict[str, Any]:
         """Where an image was taken, or that it was taken elsewhere."""
         world, near = service.part(environment), None if prior is None else prior.prior()
@@ -71,7 +73,9 @@ def app_of(service: Service, key: str | None = None) -> FastAPI:
 
     @app.post("/retrieve", response_model=answers.Retrieved)
     async def retrieve(
-        image: ImageFile, count: Annotated[int, Form(ge=1, le=1000)] = 10, environment: Environment = None
+        image: ImageFile,
+        count: Annotated[int, Form(ge=1, le=1000, description="Of frames.")] = 10,
+        environment: Environment = None,
     ) -> dict[str, Any]:
         """The frames of the maps that show most of what an image shows."""
         world = service.part(environment)
@@ -156,7 +160,9 @@ def app_of(service: Service, key: str | None = None) -> FastAPI:
     @app.get("/docs", response_class=HTMLResponse)
     def page() -> HTMLResponse:
         """All of this, for people."""
-        return HTMLResponse(render("service", paths=described(app.openapi())))
+        parts = {"intrinsics": Intrinsics, "prior": PriorPose}
+        fields = {name: _fields(part.model_json_schema(), {}) for name, part in parts.items()}
+        return HTMLResponse(render("service", paths=described(app.openapi()), parts_of=fields))
 
     @app.exception_handler(LocusError)
     async def refused(request: Request, error: LocusError) -> JSONResponse:

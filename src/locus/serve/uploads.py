@@ -29,20 +29,20 @@ class Intrinsics(BaseModel):
     """A camera, in pixels; the centre of the top-left pixel is at (0.5, 0.5). Distortion is OpenCV's."""
 
     model_config = ConfigDict(extra="forbid")
-    fx: Finite
-    fy: Finite
-    cx: Finite
-    cy: Finite
+    fx: Finite = Field(description="Focal length along x.")
+    fy: Finite = Field(description="Along y.")
+    cx: Finite = Field(description="The principal point, from the image's left edge.")
+    cy: Finite = Field(description="From its top.")
     width: int | None = Field(None, gt=0, description="Of the calibration's image. By default this image's.")
-    height: int | None = Field(None, gt=0)
-    k1: Finite = 0.0
-    k2: Finite = 0.0
-    p1: Finite = 0.0
-    p2: Finite = 0.0
-    k3: Finite = 0.0
-    k4: Finite = 0.0
-    k5: Finite = 0.0
-    k6: Finite = 0.0
+    height: int | None = Field(None, gt=0, description="The same.")
+    k1: Finite = Field(0.0, description="Distortion along the radius.")
+    k2: Finite = Field(0.0, description="The same.")
+    p1: Finite = Field(0.0, description="Distortion across the radius.")
+    p2: Finite = Field(0.0, description="The same.")
+    k3: Finite = Field(0.0, description="Along the radius.")
+    k4: Finite = Field(0.0, description="Along the radius, in the denominator of the rational model.")
+    k5: Finite = Field(0.0, description="The same.")
+    k6: Finite = Field(0.0, description="The same.")
     fisheye: bool = Field(False, description="k1 to k4 are those of OpenCV's fisheye model.")
 
     def camera(self, size: tuple[int, int]) -> Camera:
@@ -59,10 +59,10 @@ class PriorPose(BaseModel):
     """Where the image was probably taken; an answer farther away is none."""
 
     model_config = ConfigDict(extra="forbid")
-    world_from_camera: Annotated[list[Row], Field(min_length=4, max_length=4)]
-    environment: str | None = None
-    metres: Finite = Prior.metres
-    degrees: Finite = Prior.degrees
+    world_from_camera: list[Row] = Field(min_length=4, max_length=4, description="4×4, metres, OpenCV's axes.")
+    environment: str | None = Field(None, description="Whose world it is in, if the maps have several.")
+    metres: Finite = Field(Prior.metres, description="How far off it may be.")
+    degrees: Finite = Field(Prior.degrees, description="The same, turned.")
 
     def prior(self) -> Prior:
         return Prior(rigid(np.array(self.world_from_camera)), self.environment, self.metres, self.degrees)
