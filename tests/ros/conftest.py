@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from jaxtyping import install_import_hook
 
 from locus.landmarks import LandmarkMap
 from tests.landmarks import places
@@ -11,6 +12,9 @@ from tests.scenes import room
 
 PACKAGE = ROOT / "ros" / "locus_ros"
 sys.path.insert(0, str(PACKAGE))
+install_import_hook(
+    ["locus_ros.core", "locus_ros.messages"], "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+)
 
 
 @pytest.fixture(scope="session")

@@ -174,7 +174,9 @@ def test_the_package_is_whole(ros, monkeypatch):
         for statement in ast.walk(ast.parse(file.read_text())):
             if isinstance(statement, ast.ImportFrom) and statement.module:
                 package = statement.module.split(".")[0]
-                assert package in needed | {name, "locus", "typing", "dataclasses", "scipy"}, f"{file.name}: {package}"
+                assert package in needed | {name, "locus", "typing", "dataclasses", "scipy", "numpy", "jaxtyping"}, (
+                    f"{file.name}: {package}"
+                )
     given = {}
     monkeypatch.chdir(PACKAGE)
     monkeypatch.setitem(sys.modules, "setuptools", SimpleNamespace(setup=given.update))

@@ -8,6 +8,8 @@ the true pose is `world_from_camera @ exp(ξ)` (`locus.tasks.uncertainty`).
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float, Float32, UInt8
+from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError
@@ -27,11 +29,11 @@ class StampedPose:
 
     stamp: int
     """Nanoseconds, the image's."""
-    position: np.ndarray
+    position: Float[ndarray, " 3"]
     """x, y, z in metres."""
-    quaternion: np.ndarray
+    quaternion: Float[ndarray, " 4"]
     """x, y, z, w."""
-    covariance: np.ndarray
+    covariance: Float[ndarray, "6 6"]
     """6×6, as ROS orders it."""
     probability: float | None
     """That the pose is right to 0.1 m and 5°."""
@@ -47,7 +49,9 @@ class StampedPose:
         return cls(stamp, pose[:3, 3], quaternion, ordered, location.probability, location)
 
 
-def ros_covariance(world_from_camera: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+def ros_covariance(
+    world_from_camera: Float[ndarray, "4 4"], covariance: Float[ndarray, "6 6"]
+) -> Float[ndarray, "6 6"]:
     """A covariance of LoCUS, as ROS orders it.
 
     With ξ = (ω, v), the position moves by R v, and the rotation becomes R exp(ω) = exp(R ω) R: by R ω about axes that
@@ -63,8 +67,8 @@ def ros_covariance(world_from_camera: np.ndarray, covariance: np.ndarray) -> np.
 class LandmarkMarkers:
     """What is drawn of a map: its finest landmarks."""
 
-    positions: np.ndarray
-    colours: np.ndarray
+    positions: Float[ndarray, "n 3"]
+    colours: Float[ndarray, "n 3"]
     """RGB, 0 to 1."""
     diameter: float
 
@@ -91,19 +95,19 @@ class Tracker:
         self.reason = ""
         """Why the last image has no pose; empty if it has."""
         self._optics: tuple[Camera, Lens] | None = None
-        self._image: tuple[int, np.ndarray] | None = None
-        self._depth: tuple[int, np.ndarray] | None = None
+        self._image: tuple[int, ndarray] | None = None
+        self._depth: tuple[int, ndarray] | None = None
 
     def camera(self, camera: Camera, lens: Lens) -> None:
         """The camera of the images that follow."""
         self._optics = camera, lens
 
-    def depth(self, stamp: int, depth: np.ndarray) -> StampedPose | None:
+    def depth(self, stamp: int, depth: Float32[ndarray, "height width"]) -> StampedPose | None:
         """z in metres, registered to the image, 0 where unknown; gives the pose of the image that waited for it."""
         self._depth = stamp, depth
         return self._together()
 
-    def image(self, stamp: int, image: np.ndarray) -> StampedPose | None:
+    def image(self, stamp: int, image: UInt8[ndarray, "height width 3"]) -> StampedPose | None:
         """Where an RGB image was taken; None if that cannot be said, or if it waits for its depth."""
         if not self.use_depth:
             return self._located(stamp, image, None)
@@ -118,7 +122,9 @@ class Tracker:
         self._image = self._depth = None
         return self._located(stamp, image, depth)
 
-    def _located(self, stamp: int, image: np.ndarray, depth: np.ndarray | None) -> StampedPose | None:
+    def _located(
+        self, stamp: int, image: UInt8[ndarray, "height width 3"], depth: Float32[ndarray, "rows columns"] | None
+    ) -> StampedPose | None:
         if self._optics is None:
             self.reason = "no camera_info has come yet, so the camera is not known"
             return None

@@ -4,6 +4,8 @@ from typing import Any
 
 import cv2
 import numpy as np
+from jaxtyping import Float32, Num, UInt8
+from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.geometry import Camera
@@ -27,8 +29,8 @@ def stamp(message: Any) -> int:
     return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
-def colour_image(message: Any) -> np.ndarray:
-    """RGB, (height, width, 3) bytes."""
+def colour_image(message: Any) -> UInt8[ndarray, "height width 3"]:
+    """RGB."""
     if message.encoding not in COLOUR:
         raise LocusError(f"the image is encoded as {message.encoding}; {', '.join(COLOUR)} can be used")
     channels, conversion = COLOUR[message.encoding]
@@ -36,8 +38,8 @@ def colour_image(message: Any) -> np.ndarray:
     return np.ascontiguousarray(pixels) if conversion is None else cv2.cvtColor(pixels, conversion)
 
 
-def depth_image(message: Any) -> np.ndarray:
-    """z in metres, (height, width) float32, 0 where unknown."""
+def depth_image(message: Any) -> Float32[ndarray, "height width"]:
+    """z in metres, 0 where unknown."""
     if message.encoding not in DEPTH:
         raise LocusError(f"the depth is encoded as {message.encoding}; {', '.join(DEPTH)} can be used")
     kind, units = DEPTH[message.encoding]
@@ -67,7 +69,7 @@ def camera_and_lens(message: Any) -> tuple[Camera, Lens]:
     return camera, Lens(*numbers[:known])
 
 
-def _rows(message: Any, kind: str, channels: int) -> np.ndarray:
+def _rows(message: Any, kind: str, channels: int) -> Num[ndarray, "height width channels"]:
     """The pixels; rows may be padded, and bytes may be in either order."""
     height, width, step = message.height, message.width, message.step
     row, data = width * channels * np.dtype(kind).itemsize, np.frombuffer(message.data, np.uint8)

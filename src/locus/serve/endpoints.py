@@ -13,9 +13,9 @@ from pydantic import Json
 
 from locus import __version__
 from locus.errors import LocusError
-from locus.pages.writer import render
 from locus.serve import answers
 from locus.serve.guard import Guard
+from locus.serve.openapi_page import openapi_page
 from locus.serve.service import Service
 from locus.serve.uploads import Intrinsics, PriorPose, calibrated_upload
 from locus.tasks.cosegmentation import MIN_SIMILARITY
@@ -160,9 +160,7 @@ def app_of(service: Service, key: str | None = None) -> FastAPI:
     @app.get("/docs", response_class=HTMLResponse)
     def page() -> HTMLResponse:
         """All of this, for people."""
-        parts = {"intrinsics": Intrinsics, "prior": PriorPose}
-        fields = {name: _fields(part.model_json_schema(), {}) for name, part in parts.items()}
-        return HTMLResponse(render("service", paths=described(app.openapi()), parts_of=fields))
+        return HTMLResponse(openapi_page(app.openapi(), {"intrinsics": Intrinsics, "prior": PriorPose}))
 
     @app.exception_handler(LocusError)
     async def refused(request: Request, error: LocusError) -> JSONResponse:
@@ -200,37 +198,3 @@ async def _watch(service: Service) -> None:
         service.metrics.reloads.labels("served" if fresh else "refused").inc()
         service.metrics.landmarks.set(len(service.maps.world))
         log.warning("A map has changed: %s", service.maps.problem or "the new one is served")
-
-
-def described(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The paths of an OpenAPI schema as a page shows them: what each takes, and what it answers."""
-    rows = []
-    for path, methods in schema["paths"].items():
-        for method, operation in methods.items():
-            content = operation.get("requestBody", {}).get("content", {})
-            taken = _fields(next(iter(content.values()), {}).get("schema", {}), schema)
-            answer = operation["responses"]["200"].get("content", {}).get("application/json", {}).get("schema", {})
-            about = operation.get("description", "")
-            rows.append(
-                {
-                    "path": path,
-                    "method": method.upper(),
-                    "about": about,
-                    "takes": taken,
-                    "gives": _fields(answer, schema),
-                }
-            )
-    return rows
-
-
-def _fields(part: dict[str, Any], schema: dict[str, Any]) -> list[tuple[str, str]]:
-    """Names of fields, and what is said about them."""
-    if "$ref" in part:
-        part = schema["components"]["schemas"][part["$ref"].rsplit("/", 1)[1]]
-    wanted = part.get("required", [])
-    found = []
-    for name, of_field in part.get("properties", {}).items():
-        default = "" if name in wanted or of_field.get("default") is None else f"By default {of_field['default']}."
-        optional = "Optional." if name not in wanted and not default else default
-        found.append((name, " ".join(filter(None, [of_field.get("description", ""), optional]))))
-    return found
