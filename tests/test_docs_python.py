@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,15 @@ import pytest
 import torch
 import transformers
 import trimesh
+import uvicorn
 
 import locus
 from locus.errors import WeightsError
 from locus.geometry import pose_error
+from locus.ports import bound
+from locus.serve.endpoints import app_of
+from locus.serve.served_maps import ServedMaps
+from locus.serve.service import Service
 from locus.tasks.image_features import frame_features
 from tests import networks
 from tests.pages import DOCS, ROOT, indented_blocks, name_of, python_blocks
@@ -147,6 +153,24 @@ def realsense_page(told: dict[str, Any], folder: Path) -> None:
     assert len(locus.load_scene("walk")) == 4
 
 
+def serve_page(told: dict[str, Any], folder: Path) -> None:
+    """The client of the page, and a service over the map of docs/python.md."""
+    service = Service(ServedMaps([told["world"].save(folder / "map")], told["model"]))
+    cv2.imwrite("photo.jpg", told["query"].image[..., ::-1])
+    server = uvicorn.Server(uvicorn.Config(app_of(service), log_config=None))
+    with bound("127.0.0.1", 0) as taken:
+        taken.listen()
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
+        thread.start()
+        try:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            names = run(ROOT / "docs" / "serve.md", {}, ("127.0.0.1:8008", address))
+        finally:
+            server.should_exit = True
+            thread.join()
+    assert names["found"]["environment"] or names["found"]["reason"]
+
+
 def readme_table(told: dict[str, Any], folder: Path) -> None:
     """Every cell of the README's column "from Python", in order, with what it takes from the cells and pages before."""
     box = trimesh.creation.box((5, 4, 2.5)).subdivide().subdivide()
@@ -186,6 +210,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "maps.md": maps_page,
     "matching.md": matching_page,
     "objective.md": objective_page,
+    "serve.md": serve_page,
     "README.md": readme_table,
 }
 

@@ -19,6 +19,7 @@ from locus.commands.match import match
 from locus.commands.regions import cosegment, find
 from locus.commands.scenes import convert, depth, houses, inspect, render
 from locus.commands.segment import segment
+from locus.commands.serve import serve
 from locus.commands.train import preset_of, train_from, train_glue
 from locus.commands.view import view
 from locus.commands.weights import weights
@@ -44,7 +45,7 @@ GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
         "cache": cache,
         "export": export,
     },
-    "Maps": {"map": map_scenes, "localize": localize, "retrieve": retrieve, "view": view},
+    "Maps": {"map": map_scenes, "localize": localize, "retrieve": retrieve, "view": view, "serve": serve},
     "Images": {"extract": extract, "match": match, "cosegment": cosegment, "find": find, "segment": segment},
 }
 COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}

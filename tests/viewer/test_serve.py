@@ -7,7 +7,8 @@ import pytest
 
 from locus.cli import main
 from locus.errors import LocusError
-from locus.viewer.serve import check_free, server
+from locus.ports import check_free
+from locus.viewer.serve import server
 from tests.scenes import layouts, room
 
 pytest.importorskip("viser", reason="the extra `viewer` is not installed")
@@ -36,7 +37,7 @@ def test_two_servers_at_once_each_on_a_free_port_and_both_stop():
         ports = {one.get_port(), other.get_port()}
         assert len(ports) == 2
         for port in ports:
-            with pytest.raises(LocusError, match="is in use, by another viewer perhaps"), server("127.0.0.1", port):
+            with pytest.raises(LocusError, match="is in use, by another program perhaps"), server("127.0.0.1", port):
                 pass
     for port in ports:
         check_free("127.0.0.1", port)

@@ -151,15 +151,8 @@ def retrieve(
 
     world, made_with = map_and_network(map, model)
     ranking = rank_frames(world, made_with.features(only_image(image, reading).read()).cpu(), count)
-    rows = [
-        {
-            "environment": world.environments[world.frames.environment[frame]],
-            "frame": world.frame_names[frame],
-            "score": round(float(score), 4),
-        }
-        for frame, score in zip(ranking.frame, ranking.score, strict=True)
-    ]
-    say(*(f"{row['score']:.3f}  {row['environment']}  {row['frame']}" for row in rows))
+    answer = ranking.described(world)
+    say(*(f"{row['score']:.3f}  {row['environment']}  {row['frame']}" for row in answer["frames"]))
     say(f"{ranking.stuck:.0%} of matches at the same image position")
-    write_answers(json, {"stuck": round(ranking.stuck, 4), "frames": rows})
+    write_answers(json, answer)
     return 0

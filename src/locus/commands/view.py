@@ -31,7 +31,8 @@ def view(
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
     """
-    from locus.viewer.serve import check_free, check_viser, server
+    from locus.ports import check_free
+    from locus.viewer.serve import check_viser, server
 
     check_viser()
     check_free(host, port)

@@ -82,12 +82,10 @@ def read_image(path: Path | Piece, upright: bool = False) -> UInt8[ndarray, "h w
         return np.asarray(image.convert("RGB"))
 
 
-def read_depth(path: Path) -> Num[ndarray, "h w"]:
+def read_depth(path: Path | Piece) -> Num[ndarray, "h w"]:
     """A depth map as stored: a one-channel PNG or TIFF, .npy or .exr. 65535 in 16 bits means unknown: 0 here."""
-    if path.suffix == ".npy":
-        return _read_npy(path)
-    if path.suffix == ".exr":
-        return _read_exr(path)
+    if isinstance(path, Path) and path.suffix in READ_BY:
+        return READ_BY[path.suffix](path)
     with _opened(path) as image:
         depth, mode = np.asarray(image), image.mode
     if mode not in ("L", "I", "F") and not mode.startswith("I;16"):
@@ -132,6 +130,9 @@ def _read_exr(path: Path) -> Num[ndarray, "h w"]:
     if depth is None or depth.ndim != 2:
         raise LocusError(f"{path} has no channel of numbers at every pixel; a depth map has one")
     return np.array(depth)
+
+
+READ_BY = {".npy": _read_npy, ".exr": _read_exr}
 
 
 def with_confidence(

@@ -62,9 +62,15 @@ def cosegment(
     regions = []
     for row, values in enumerate(similarity(query, one_scale(seen.features, scale))):
         camera = seen.frame(row).camera
-        mask = enlarged(values, (camera.width, camera.height)) >= min_similarity
-        regions.append(Region(row, float(values.max()), mask))
+        regions.append(region(row, values, (camera.width, camera.height), min_similarity))
     return regions
+
+
+def region(
+    row: int, values: Float32[ndarray, "rows columns"], size: tuple[int, int], min_similarity: float = MIN_SIMILARITY
+) -> Region:
+    """Of one view of (width, height), whose patches have these similarities to the query."""
+    return Region(row, float(values.max()), enlarged(values, size) >= min_similarity)
 
 
 def one_scale(features: Float[Tensor, "scales *rest"], scale: int) -> Float[Tensor, "*rest"]:

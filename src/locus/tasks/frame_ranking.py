@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -23,6 +24,18 @@ class RankedFrames:
     """Cosine of the two bags, 0 to 1."""
     stuck: float
     """The share of the image's matches, of all scales, that are stuck."""
+
+    def described(self, world: LandmarkMap) -> dict[str, Any]:
+        """For machines."""
+        rows = [
+            {
+                "environment": world.environments[world.frames.environment[frame]],
+                "frame": world.frame_names[frame],
+                "score": round(float(score), 4),
+            }
+            for frame, score in zip(self.frame, self.score, strict=True)
+        ]
+        return {"stuck": round(self.stuck, 4), "frames": rows}
 
 
 def rank_frames(world: LandmarkMap, features: Float[Tensor, "scales rows columns c"], k: int = 10) -> RankedFrames:

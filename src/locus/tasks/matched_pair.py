@@ -1,11 +1,13 @@
 """Two images matched, and how the camera moved between them: in sentences, and for machines."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
+from torch import Tensor
 
 from locus.geometry import invert, pose_error
 from locus.keypoints.fusion import point_scales
@@ -33,8 +35,21 @@ class MatchedPair:
 
         Keypoints are matched, with the model's features at them; with a rule, the patches themselves by that rule.
         """
-        scales = point_scales(model.radii) if rule is None else np.argsort(model.radii).tolist()
-        features_a, features_b = (model.features(each.image)[scales] for each in (a, b))
+        return cls.of_features(model.features(a.image), model.features(b.image), model.radii, a, b, rule)
+
+    @classmethod
+    def of_features(
+        cls,
+        features_a: Float[Tensor, "scales rows_a columns_a c"],
+        features_b: Float[Tensor, "scales rows_b columns_b c"],
+        radii: Sequence[float],
+        a: CalibratedImage,
+        b: CalibratedImage,
+        rule: Rule | None = None,
+    ) -> "MatchedPair":
+        """The same from the images' features, of a model with these radii."""
+        scales = point_scales(radii) if rule is None else np.argsort(radii).tolist()
+        features_a, features_b = features_a[scales], features_b[scales]
         if rule is None:
             matches = match_points(placed_points(a.image, features_a), placed_points(b.image, features_b))
         else:
