@@ -8,7 +8,7 @@ import pytest
 
 import locus.features.journal
 from locus.errors import LocusError
-from locus.features.journal import JournaledFile, journal_of, recover
+from locus.features.journal import CHECKSUM, OURS, JournaledFile, journal_of, recover, verify_pages
 
 
 class Killed(BaseException):
@@ -21,7 +21,7 @@ def path(tmp_path):
     with h5py.File(path, "w", userblock_size=512):
         pass
     with path.open("r+b") as file:
-        file.write(bytes(range(64)))
+        file.write(OURS.ljust(64))
     return path
 
 
@@ -49,7 +49,7 @@ def test_what_is_committed_is_there_for_plain_h5py(path):
     add(path, "12")
     add(path, "3")
     assert stored(path) == {"1", "2", "3"}
-    assert {file.name for file in path.parent.iterdir()} == {path.name, f".{path.name}.lock"}
+    assert {file.name for file in path.parent.iterdir()} == {path.name}
 
 
 def test_bytes_are_those_of_a_plain_file(path):
@@ -58,7 +58,7 @@ def test_bytes_are_those_of_a_plain_file(path):
     plain = bytearray(path.read_bytes())
     disk = JournaledFile(path)
     for _ in range(300):
-        start = int(rng.integers(64, len(plain) + 50))
+        start = int(rng.integers(CHECKSUM.stop, len(plain) + 50))
         data = rng.bytes(int(rng.integers(1, 9000)))
         disk.seek(start)
         disk.write(data)
@@ -69,7 +69,9 @@ def test_bytes_are_those_of_a_plain_file(path):
         assert disk.read(count) == plain[start : start + count]
         if rng.random() < 0.1:
             disk.commit()
+            plain[CHECKSUM] = path.read_bytes()[CHECKSUM]
             assert path.read_bytes() == plain
+            assert verify_pages(path)
     disk.close()
 
 
@@ -103,10 +105,10 @@ def test_killed_before_any_single_write_the_file_opens_with_all_commits(path, mo
                         committed.append(name)
             except Killed:
                 died += 1
-            disk._file.close()
-            disk._lock.release()  # as the system does
+            disk._open.close()  # as the system does
             monkeypatch.setattr(locus.features.journal, "_write", whole_write)
             recover(path)
+            assert verify_pages(path) or not committed
             found = stored(path)
             assert set(committed) <= found <= set("1234")
             assert len(found) <= len(committed) + 1
@@ -127,7 +129,7 @@ def test_a_journal_of_another_file_is_not_used(path):
         journal = journal_of(path).read_bytes()
     disk.close()
     other = path.with_name("other.h5")
-    other.write_bytes(bytes(64) + path.read_bytes()[64:])
+    other.write_bytes(OURS.ljust(64, b"2") + bytes(64) + path.read_bytes()[128:])
     add(other, "2")
     before = other.read_bytes()
     journal_of(other).write_bytes(journal)
@@ -153,7 +155,7 @@ def test_a_full_disk_is_one_sentence_and_the_file_stays_as_it_was(path, monkeypa
 
 def test_two_writers_do_not_meet(path):
     disk = JournaledFile(path)
-    with pytest.raises(LocusError, match="another process has"):
+    with pytest.raises(LocusError, match="another process is writing"):
         JournaledFile(path)
     disk.close()
     JournaledFile(path).close()

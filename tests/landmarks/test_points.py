@@ -20,7 +20,6 @@ from locus.geometry import transform
 from locus.keypoints import Detector, Keypoints
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap, MapError, merge
-from locus.landmarks.point_files import FILE
 from locus.landmarks.points import BY_POINT, FRAME, MapPoints, in_8_bits
 from tests.landmarks import places
 from tests.scenes import room
@@ -58,7 +57,8 @@ def world(model, seen):
 
 @pytest.fixture
 def saved(world, tmp_path):
-    return world.save(tmp_path / "map") / FILE
+    (file,) = world.save(tmp_path / "map").glob("points-*.safetensors")
+    return file
 
 
 def same(a, b):
@@ -162,7 +162,7 @@ def test_a_map_whose_points_are_missing_or_anothers_says_so(world, saved, tmp_pa
         assert LandmarkMap.load(saved.parent).points is None
     moved = replace(world.points, position=world.points.position + 1)
     other = replace(world, points=moved).save(tmp_path / "other")
-    (other / FILE).write_bytes(content)
+    next(other.glob("points-*")).write_bytes(content)
     with pytest.warns(UserWarning, match="missing or belongs to another map"):
         assert LandmarkMap.load(other).points is None
 

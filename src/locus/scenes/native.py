@@ -1,8 +1,6 @@
 """Writing a scene in the native format: nerfstudio's `transforms.json` with depth and label PNGs."""
 
 import json
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from os import PathLike
@@ -15,6 +13,7 @@ from numpy import ndarray
 from PIL import Image
 
 from locus.errors import FrameError, LocusError, SceneError
+from locus.files import atomic_folder
 from locus.geometry import OPENGL_FROM_OPENCV
 from locus.progress import track
 from locus.scenes.formats.nerfstudio import FILE
@@ -45,12 +44,7 @@ def write_native(
     path = Path(path)
     if path.exists():
         raise SceneError(f"{path} exists already; choose another folder or remove it first")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    except OSError as error:
-        raise SceneError(f"{path} cannot be written: {error.strerror}") from None
-    try:
+    with atomic_folder(path) as partial:
         entries, unreadable = [], []
         for frame in frames:
             try:
@@ -69,12 +63,6 @@ def write_native(
             "frames": entries,
         }
         (partial / FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
-        partial.chmod(0o755)
-        partial.rename(path)
-    except OSError as error:
-        raise SceneError(f"{path} cannot be written: {error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return path
 
 
