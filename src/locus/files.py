@@ -55,8 +55,8 @@ def atomic(path: Path) -> Generator[Path, None, None]:
 def atomic_folder(path: Path, replace: bool = False) -> Generator[Path, None, None]:
     """An empty folder to fill, beside the new folder `path`, which it becomes if all went well; it vanishes if not.
 
-    Checksums of all that is in it are put with it (`still_sound`). `replace` waits for another writer, and takes the place
-    of what is there.
+    Checksums of all that is in it are put with it (`still_sound`). `replace` waits for another writer, and takes the
+    place of what is there.
     """
     with temporary_name(path) as temporary, lock(path, wait=replace):
         if path.exists() and not replace:
@@ -64,10 +64,8 @@ def atomic_folder(path: Path, replace: bool = False) -> Generator[Path, None, No
         temporary.mkdir()
         yield temporary
         files = sorted(file for file in temporary.rglob("*") if file.is_file())
-        save_json(
-            temporary / MANIFEST,
-            {"files": {file.relative_to(temporary).as_posix(): content_hash(file) for file in files}},
-        )
+        hashes = {file.relative_to(temporary).as_posix(): content_hash(file) for file in files}
+        (temporary / MANIFEST).write_bytes(_sealed_json({"files": hashes}))
         for item in (*temporary.rglob("*"), temporary):
             _sync(item)
         if path.exists():
@@ -96,7 +94,8 @@ def temporary_name(path: Path) -> Generator[Path, None, None]:
     except OSError as error:
         if error.errno is None or not _about(error.filename, path, temporary):
             raise
-        raise LocusError(f"{path} cannot be written: {error.strerror}") from error
+        where = f" ({error.filename})" if error.filename is not None and Path(error.filename) in path.parents else ""
+        raise LocusError(f"{path} cannot be written: {error.strerror}{where}") from error
 
 
 def _about(file: object, path: Path, temporary: Path) -> bool:
@@ -186,8 +185,7 @@ def verified(path: Path) -> bool:
     with opened(path, 2**63) as file:
         if not os.fstat(file.fileno()).st_size:
             return False  # there is nothing to map
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
-            return verify(view, path)
+        return verify(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)
 
 
 def write_json(path: Path, content: object) -> None:
@@ -198,9 +196,12 @@ def write_json(path: Path, content: object) -> None:
 
 def save_json(path: Path, content: dict[str, Any]) -> None:
     """Content as a JSON file of our own, with a checksum."""
-    text = json.dumps({"checksum": PLACE, **content}, indent=1) + "\n"
     with atomic(path) as file:
-        file.write_bytes(sealed(text.encode()))
+        file.write_bytes(_sealed_json(content))
+
+
+def _sealed_json(content: dict[str, Any]) -> bytes:
+    return sealed((json.dumps({"checksum": PLACE, **content}, indent=1) + "\n").encode())
 
 
 def load_json(path: Path) -> dict[str, Any]:
@@ -217,9 +218,8 @@ def load_json(path: Path) -> dict[str, Any]:
 
 def still_sound(folder: Path) -> dict[str, bool]:
     """Whether each file of a folder made with `atomic_folder` is there as it was."""
-    return {
-        name: content_hash(folder / name) == stated for name, stated in load_json(folder / MANIFEST)["files"].items()
-    }
+    stated = load_json(folder / MANIFEST)["files"]
+    return {name: content_hash(folder / name) == then for name, then in stated.items()}
 
 
 def content_hash(*parts: object) -> str:

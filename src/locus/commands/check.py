@@ -19,10 +19,11 @@ KINDS = {"map.safetensors": "map", "training.json": "run", "model.safetensors": 
 
 
 def check(paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH...")]) -> int:
-    """Verify that maps, models, runs, feature files, scenes and caches are undamaged.
+    """Verify by their checksums that files of LoCUS are undamaged.
 
-    Prints a line for each file given, for each folder that holds such files, and for each damaged file in it. Exits
-    with 1 if one is damaged. Files of earlier versions have no checksum, so nothing can be said about them.
+    These are maps, models, runs, probes, feature files, scenes and houses written by LoCUS, and its caches. Prints a
+    line for each file given, or each folder that holds such files, and for each damaged file in it. Exits with 1 if one
+    is damaged. Files of earlier versions have no checksum, so nothing can be said about them.
 
     Args:
         paths: Files that LoCUS wrote, or folders that hold some, also further below.
@@ -82,7 +83,8 @@ def _feature_file(path: Path) -> bool:
 
 def _lines(path: Path) -> bool:
     with opened(path) as file:
-        return all([verify(line.rstrip(b"\n"), path) for line in file])
+        states = [verify(line.rstrip(b"\n"), path) for line in file]
+    return all(states)
 
 
 CHECKS: dict[str, Callable[[Path], bool]] = {

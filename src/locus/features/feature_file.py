@@ -18,7 +18,6 @@ The file's attributes say which model the features are of.
 """
 
 import os
-import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,7 @@ from jaxtyping import Float16
 from numpy import ndarray
 
 from locus.errors import LocusError
-from locus.features.journal import IDENTITY, OURS, JournaledFile, recover, verify_pages
+from locus.features.journal import JournaledFile, begin, recover, verify_pages
 from locus.files import atomic
 from locus.keypoints import Keypoints
 from locus.scenes.patches import patch_centres
@@ -165,10 +164,7 @@ def _create(path: Path, header: Header) -> None:
             file.attrs["locus_format"] = FORMAT_VERSION
             for key, value in vars(header).items():
                 file.attrs[key] = value
-        with temporary.open("r+b") as file:
-            file.write((OURS + str(uuid.uuid4()).encode() + b"\n").ljust(IDENTITY))
-        with JournaledFile(temporary) as disk:
-            disk.commit()  # its first checksum
+        begin(temporary)
 
 
 def _opened(file: Path | JournaledFile, path: Path, mode: str) -> h5py.File:

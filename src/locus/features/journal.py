@@ -17,6 +17,7 @@ CRC-32 of its pages, so that only those that change have to be read again. Of fi
 import io
 import os
 import re
+import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -60,6 +61,20 @@ def _stated(file: BinaryIO, path: Path) -> tuple[int, int] | None:
     if found is None and head.startswith(OURS) and any(head[CHECKSUM]):
         raise _damaged(path)
     return (int(found[1], 16), int(found[2], 16)) if found else None
+
+
+def begin(path: Path) -> None:
+    """Give a new file what tells it from every other, and its first checksum."""
+    with path.open("r+b") as file:
+        file.write((OURS + str(uuid.uuid4()).encode() + b"\n").ljust(IDENTITY))
+        end = file.seek(0, os.SEEK_END)
+        stated = _statement(_total(file, end), end)
+        file.seek(CHECKSUM.start)
+        file.write(stated)
+
+
+def _statement(total: int, length: int) -> bytes:
+    return (b"crc32 of pages %016x of %016x bytes\n" % (total, length)).ljust(IDENTITY)
 
 
 def _total(file: BinaryIO, length: int) -> int:
@@ -160,7 +175,7 @@ class JournaledFile(io.RawIOBase):
                 total -= _page_sum(place, self._stored(place))
         total %= 2**64
         self.seek(CHECKSUM.start)
-        self.write((b"crc32 of pages %016x of %016x bytes\n" % (total, self._end)).ljust(IDENTITY))
+        self.write(_statement(total, self._end))
         return total
 
     def _write_journal(self) -> None:
