@@ -17,27 +17,12 @@ from safetensors.numpy import save_file
 
 from locus.errors import LocusError
 from locus.geometry import transform
-from locus.keypoints import Detector, Keypoints
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap, MapError, merge
 from locus.landmarks.points import BY_POINT, FRAME, MapPoints, in_8_bits
 from tests.landmarks import places
+from tests.landmarks.places import Scattered
 from tests.scenes import room
-
-
-class Scattered(Detector):
-    """Keypoints anywhere, the same for the same image."""
-
-    name, fingerprint, dimension = "scattered", "scattered 1", 64
-
-    def __init__(self, count=700):
-        self.count = count
-
-    def found(self, image):
-        random = np.random.default_rng(image.sum())
-        pixels = random.uniform(0, (image.shape[1], image.shape[0]), (self.count, 2))
-        descriptors = F.normalize(torch.from_numpy(random.normal(size=(self.count, 64))).float(), dim=-1)
-        return Keypoints(pixels, np.linspace(1, 0, self.count), descriptors, (image.shape[1], image.shape[0]))
 
 
 @pytest.fixture(scope="module")

@@ -218,7 +218,7 @@ def test_a_run_from_before_a_setting_existed_goes_on(run, tmp_path):
     run(replace(SETTINGS, steps=2))
     file = tmp_path / "run" / "training.json"
     told = json.loads(file.read_text())
-    del told["settings"]["sampling"], told["settings"]["copies"]
+    del told["settings"]["sampling"], told["settings"]["copies"], told["checksum"]
     file.write_text(json.dumps(told))
     with pytest.raises(TrainingError, match="copies was 0 and is 1"):
         run(replace(SETTINGS, steps=4, copies=1))
@@ -228,9 +228,9 @@ def test_a_run_from_before_a_setting_existed_goes_on(run, tmp_path):
 def test_what_a_killed_run_left_half_written_is_cleared_away(run, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / ".training.json.a1b2c3d4").write_text("{")  # killed while it wrote its very first file
+    (folder / ".training.json.a1b2c3d4.locus-partial").write_text("{")  # killed while it wrote its very first file
     run(replace(SETTINGS, steps=1))
-    (folder / "checkpoints" / ".last.pt.a1b2c3d4").write_bytes(b"half")
+    (folder / "checkpoints" / ".last.pt.a1b2c3d4.locus-partial").write_bytes(b"half")
     (folder / ".notes").touch()
     run(replace(SETTINGS, steps=2))
     hidden = {file.name for file in folder.rglob(".*")}

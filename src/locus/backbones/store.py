@@ -11,7 +11,7 @@ from torch import Tensor
 
 from locus.backbones.variants import VARIANTS, configuration
 from locus.errors import WeightsError
-from locus.files import atomic_folder, cache_folder
+from locus.files import atomic_folder, cache_folder, clear_leftovers
 
 WEIGHTS = "model.safetensors"
 SOURCE = "source.json"
@@ -41,6 +41,7 @@ def store(name: str, tensors: Mapping[str, Tensor], source: Mapping[str, Any]) -
 
 def stored(name: str) -> Path | None:
     """The store's folder of a network, None if it has none; an error if the folder is damaged."""
+    clear_leftovers(store_folder())
     folder = store_folder() / name
     if not folder.is_dir():
         return None

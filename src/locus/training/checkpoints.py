@@ -54,7 +54,7 @@ def load_state(path: Path) -> State:
     except pickle.UnpicklingError:
         reason = "it is not one of LoCUS"  # torch would advise to run what is in it
     except (RuntimeError, EOFError, TypeError, KeyError, ValueError, AttributeError, OSError, DamagedError) as error:
-        reason = str(error).splitlines()[0]
+        reason = (str(error) or "it is cut short").splitlines()[0]
     raise TrainingError(f"the checkpoint {path} cannot be read ({reason}); delete it to begin again")
 
 
