@@ -70,6 +70,7 @@ def test_a_map_is_the_one_before_or_the_new_one_with_all_that_belongs_to_it(maps
     assert seen == {2, 3}
 
 
+@pytest.mark.slow
 def test_a_new_map_is_not_there_or_complete_once_it_was_opened(maps, tmp_path):
     world, whole = maps[2]
     for fatal in itertools.count():
@@ -142,6 +143,7 @@ def test_a_feature_file_has_all_that_was_committed_and_is_whole(tmp_path):
     assert counts == {2, 3, 4}
 
 
+@pytest.mark.slow
 def test_a_new_feature_file_is_not_there_or_whole(tmp_path):
     path = tmp_path / "f.h5"
     for fatal in itertools.count():
@@ -181,5 +183,5 @@ def test_hdf5_itself_sees_a_flipped_bit_of_the_features(tmp_path):
     place = content.find(np.full(400, 1, np.float16).tobytes())
     content[place + 100] ^= 4
     path.write_bytes(content)
-    with h5py.File(path) as file, pytest.raises(OSError, match=r"fletcher32|checksum"):
+    with h5py.File(path) as file, pytest.raises(OSError, match="filter returned failure"):
         file["image 1/features"][:]

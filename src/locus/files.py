@@ -58,6 +58,7 @@ def atomic_folder(path: Path, replace: bool = False) -> Generator[Path, None, No
     Checksums of all that is in it are put with it (`still_sound`). `replace` waits for another writer, and takes the
     place of what is there.
     """
+    clear_leftovers(path.parent)
     with temporary_name(path) as temporary, lock(path, wait=replace):
         if path.exists() and not replace:
             raise LocusError(f"{path} exists already; choose another folder or remove it first")

@@ -89,15 +89,20 @@ def _complete(folder: Path, landmarks: Landmarks, header: dict[str, Any], checks
         file.write_bytes(ply(landmarks, f"of the map {checksum}"))
 
 
-def _is_complete(folder: Path, checksum: str) -> bool:
-    """Whether both files to look at are those of a map; each names it at its beginning."""
-    try:
-        return all(checksum.encode() in _start(folder / name) for name in (HEADER, POINTS))
-    except OSError:
-        return False
+def _mend(folder: Path, landmarks: Landmarks, header: dict[str, Any], checksum: str) -> None:
+    """Complete the map in a folder if its writer was killed. Where nobody may write, or somebody does, it stays so."""
+    map_file, traces = folder / ARRAYS, folder / f".{ARRAYS}.lock"
+    with suppress(LocusError, OSError):
+        if not traces.exists() and all(checksum.encode() in _start(folder / name) for name in (HEADER, POINTS)):
+            return
+    with suppress(LocusError, OSError), lock(map_file):
+        if metadata(read(map_file, LARGEST)).get("checksum") == checksum:
+            clear_leftovers(folder)
+            _complete(folder, landmarks, header, checksum)
 
 
 def _start(path: Path) -> bytes:
+    """Where each file to look at names its map."""
     with opened(path) as file:
         return file.read(512)
 
@@ -122,13 +127,8 @@ def load(folder: Path) -> LandmarkMap:
     if (key := header.get("points")) is not None:
         sizes = {"f": len(world.frames), "scales": len(point_scales(world.radii)), "c": world.landmarks.mean.shape[1]}
         world = replace(world, points=load_points(path.parent, key, sizes))
-    checksum = stated.get("checksum")
-    if checksum and path.name == ARRAYS and not _is_complete(path.parent, checksum):
-        # Its writer was killed. Where nobody may write, or somebody does, it stays as it is: the map needs neither.
-        with suppress(LocusError, OSError), lock(path):
-            if metadata(read(path, LARGEST)).get("checksum") == checksum:
-                clear_leftovers(path.parent)
-                _complete(path.parent, world.landmarks, header, checksum)
+    if path.name == ARRAYS and (checksum := stated.get("checksum")):
+        _mend(path.parent, world.landmarks, header, checksum)
     return world
 
 

@@ -42,8 +42,6 @@ def write_native(
 ) -> Path:
     """Write frames, one at a time, to the new folder `path`. An interruption leaves no folder behind."""
     path = Path(path)
-    if path.exists():
-        raise SceneError(f"{path} exists already; choose another folder or remove it first")
     with atomic_folder(path) as partial:
         entries, unreadable = [], []
         for frame in frames:
