@@ -1,5 +1,7 @@
 """Kill commands at random moments, run them again, and compare: equal results, and nothing left behind.
 
+One in five is asked to end (SIGTERM), and must tidy up at once.
+
     python -m tests.kills --kills 1000 --seed 0
 
 Imports take seconds, so one process has them done, runs no network itself, and forks one process for every command.
@@ -143,8 +145,11 @@ class Killer:
         for _ in range(kills):
             process = self.start(job.words, where)
             time.sleep(self.rng.uniform(0, 1.1 * seconds))
-            os.kill(process, signal.SIGKILL)
-            self.landed += os.waitpid(process, 0)[1] == signal.SIGKILL
+            asked = self.rng.random() < 0.2
+            os.kill(process, signal.SIGTERM if asked else signal.SIGKILL)
+            self.landed += os.waitpid(process, 0)[1] != 0
+            left = [file for file in where.rglob(".*") if "locus-partial" in file.name]
+            assert not (asked and left), f"{name}: {left} after SIGTERM"
             if name == "map --add" and len(LandmarkMap.load(where / "here" / "m").environments) == 2:
                 break  # it is done; adding the same again would be another map
         else:

@@ -237,6 +237,43 @@ def test_what_a_killed_run_left_half_written_is_cleared_away(run, tmp_path):
     assert hidden == {".notes"}
 
 
+def test_a_second_run_in_the_same_folder_is_refused(run, tmp_path):
+    first = run(replace(SETTINGS, steps=1)).metrics
+    with lock(tmp_path / "run" / "training.json"), pytest.raises(LocusError, match="another process is writing"):
+        run(replace(SETTINGS, steps=2))
+    assert read_metrics(tmp_path / "run" / METRICS) == first
+    assert run(replace(SETTINGS, steps=2)).metrics[: len(first)] == first
+
+
+def test_a_refused_run_leaves_no_folder(rooms, tmp_path):
+    with pytest.raises(LocusError, match="no scene"):
+        train([tmp_path / "nowhere"], tmp_path / "new", SETTINGS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_damaged_metrics_are_named_and_a_line_cut_short_is_not(run, tmp_path):
+    file, before = tmp_path / "run" / METRICS, run(replace(SETTINGS, steps=3)).metrics
+    content = file.read_bytes()
+    file.write_bytes(content[:-9])
+    assert read_metrics(file) == before[:-1]
+    file.write_bytes(content.replace(b'"step": 0', b'"step": 1'))
+    with pytest.raises(TrainingError, match=r"line 1 of .*metrics\.jsonl is damaged"):
+        read_metrics(file)
+    file.write_bytes(b"\xff" + content)
+    with pytest.raises(TrainingError, match=r"line 1 of"):
+        read_metrics(file)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_end_it_finishes_the_step(sent):
+    with stop_request() as asked:
+        assert not asked()
+        signal.raise_signal(sent)
+        assert asked()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(sent)
+
+
 def test_the_time_of_a_run_is_said_before_it_starts(rooms, cache, tmp_path, capsys):
     settings = replace(SETTINGS, steps=4)
     shown = train([rooms / "first"], tmp_path / "a", settings, val=[rooms / "unseen"], cache=cache, progress=True)
