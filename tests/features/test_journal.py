@@ -1,14 +1,15 @@
 """A journaled file under every way of dying."""
 
 import errno
+import zlib
 
 import h5py
 import numpy as np
 import pytest
 
 import locus.features.journal
-from locus.errors import LocusError
-from locus.features.journal import CHECKSUM, OURS, JournaledFile, journal_of, recover, verify_pages
+from locus.errors import DamagedError, LocusError
+from locus.features.journal import CHECKSUM, MAGIC, OURS, PAGE, JournaledFile, journal_of, recover, verify_pages
 
 
 class Killed(BaseException):
@@ -159,3 +160,25 @@ def test_two_writers_do_not_meet(path):
         JournaledFile(path)
     disk.close()
     JournaledFile(path).close()
+
+
+def test_every_flipped_bit_before_hdf5_s_own_is_noticed_and_nothing_is_cut_off(path):
+    add(path, "12")
+    whole = path.read_bytes()
+    for place in range(8 * CHECKSUM.stop):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        for look in (verify_pages, JournaledFile):
+            with pytest.raises(DamagedError):
+                look(path)
+        assert path.read_bytes() == damaged
+
+
+def test_a_journal_with_a_place_outside_the_file_is_not_used(path):
+    add(path, "1")
+    before = path.read_bytes()
+    body = before[:64] + (2**40).to_bytes(8, "little") + bytes(PAGE)
+    journal_of(path).write_bytes(MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
+    recover(path)
+    assert path.read_bytes() == before

@@ -14,11 +14,13 @@ from locus import backbones, load_scene
 from locus.cli import main
 from locus.errors import LocusError
 from locus.features.reduction import reduced_model
+from locus.files import lock
 from locus.model import LoCUS
 from locus.training import PRESETS, TrainingError, train
 from locus.training.checkpoints import LAST, METRICS, read_metrics
 from locus.training.environments import open_environments, split_by_space
 from locus.training.loop import Trainer
+from locus.training.run import stop_request
 from locus.training.validation import fixed_batches, precision
 from tests.scenes import layouts, room
 from tests.training.launching import SETTINGS, weights

@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from locus.errors import DamagedError, LocusError
 from locus.files import atomic, clear_leftovers, lock, opened
@@ -48,19 +48,21 @@ def recover(path: Path) -> None:
 def verify_pages(path: Path) -> bool:
     """Whether a file has a checksum, as those of earlier versions have not; an error if it is wrong."""
     with opened(path, 2**63) as file:
-        stated = _stated(file, path)
-        if stated is not None and _total(file, stated[1]) != stated[0]:
-            raise _damaged(path)
-    return stated is not None
+        return _verified(file, path) is not None
 
 
-def _stated(file: BinaryIO, path: Path) -> tuple[int, int] | None:
-    """The sum over a file's pages and its length, as it states them itself."""
+def _verified(file: Any, path: Path) -> tuple[int, int] | None:
+    """The sum over a file's pages and its length, as it states them itself; an error if they are wrong."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
     head = file.read(CHECKSUM.stop)
     found = FORM.fullmatch(head[CHECKSUM])
-    if found is None and head.startswith(OURS) and any(head[CHECKSUM]):
-        raise _damaged(path)
-    return (int(found[1], 16), int(found[2], 16)) if found else None
+    if found is None and not (head.startswith(OURS) and any(head[CHECKSUM])):
+        return None
+    total, length = (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
+    if not 0 < length <= size or _total(file, length) != total:
+        raise DamagedError(f"{path} is damaged: its content does not fit its checksum; remove it and extract it again")
+    return total, length
 
 
 def begin(path: Path) -> None:
@@ -77,7 +79,7 @@ def _statement(total: int, length: int) -> bytes:
     return (b"crc32 of pages %016x of %016x bytes\n" % (total, length)).ljust(IDENTITY)
 
 
-def _total(file: BinaryIO, length: int) -> int:
+def _total(file: Any, length: int) -> int:
     file.seek(0)
     return sum(_page_sum(place, file.read(min(PAGE, length - place))) for place in range(0, length, PAGE)) % 2**64
 
@@ -88,10 +90,6 @@ def _page_sum(place: int, page: bytes | bytearray) -> int:
         page = bytearray(page)
         page[CHECKSUM] = bytes(len(page[CHECKSUM]))
     return zlib.crc32(page, place // PAGE)
-
-
-def _damaged(path: Path) -> DamagedError:
-    return DamagedError(f"{path} is damaged: its content does not fit its checksum; remove it and extract it again")
 
 
 class JournaledFile(io.RawIOBase):
@@ -109,15 +107,11 @@ class JournaledFile(io.RawIOBase):
             self._recover()
             self._whole = True  # the journal is not needed
             self._position = 0
-            self._file.seek(0)
-            stated = _stated(self._file, path)
             end = self._file.seek(0, os.SEEK_END)
-            if stated is not None and stated[1] < end:  # killed after it had grown, before anybody was to look there
-                end = self._file.truncate(stated[1])
-            self._sum = _total(self._file, end)
-            if stated is not None and stated != (self._sum, end):
-                raise _damaged(path)
-            self._start(end)
+            self._sum, length = _verified(self._file, path) or (_total(self._file, end), end)
+            if length < end:  # killed after it had grown, before anybody was to look there
+                self._file.truncate(length)
+            self._start(length)
             self._open = stack.pop_all()
 
     def _recover(self) -> None:
