@@ -101,7 +101,7 @@ def temporary_name(path: Path) -> Generator[Path, None, None]:
 
 def _about(file: object, path: Path, temporary: Path) -> bool:
     """Whether an error is about what is written: then it names that, a folder above it or, on a full disk, nothing."""
-    return file is None or temporary.name in str(file) or Path(os.fsdecode(str(file))) in (path, *path.parents)
+    return file is None or temporary.name in str(file) or Path(str(file)) in (path, *path.parents)
 
 
 def _sync(item: Path) -> None:
@@ -219,7 +219,9 @@ def load_json(path: Path) -> dict[str, Any]:
 
 def still_sound(folder: Path) -> dict[str, bool]:
     """Whether each file of a folder made with `atomic_folder` is there as it was."""
-    stated = load_json(folder / MANIFEST)["files"]
+    stated = load_json(folder / MANIFEST).get("files")
+    if not isinstance(stated, dict):
+        raise LocusError(f"{folder / MANIFEST} lists no files; restore it, or write the folder again")
     return {name: content_hash(folder / name) == then for name, then in stated.items()}
 
 

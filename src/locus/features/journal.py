@@ -28,6 +28,7 @@ from locus.errors import DamagedError, LocusError
 from locus.files import atomic, clear_leftovers, lock, opened
 
 PAGE = 4096
+BLOCK = 256 * PAGE  # read at a time to be looked through
 MAGIC = b"LOCUSJ01"
 IDENTITY = 64  # the file's first bytes, never changed after it was made
 OURS = b"LoCUS features "  # with what they begin
@@ -81,10 +82,14 @@ def _statement(total: int, length: int) -> bytes:
 
 def _total(file: Any, length: int) -> int:
     file.seek(0)
-    return sum(_page_sum(place, file.read(min(PAGE, length - place))) for place in range(0, length, PAGE)) % 2**64
+    total = 0
+    for start in range(0, length, BLOCK):
+        block = memoryview(file.read(min(BLOCK, length - start)))
+        total += sum(_page_sum(start + place, block[place : place + PAGE]) for place in range(0, len(block), PAGE))
+    return total % 2**64
 
 
-def _page_sum(place: int, page: bytes | bytearray) -> int:
+def _page_sum(place: int, page: bytes | bytearray | memoryview) -> int:
     """The checksum of a page at its place; of the first one, without the checksum that is in it."""
     if place == 0:
         page = bytearray(page)
