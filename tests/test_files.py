@@ -12,7 +12,11 @@ import pytest
 
 import locus
 from locus.errors import LocusError
+from locus.features.feature_file import FeatureFile, Header
 from locus.files import atomic, atomic_folder, clear_leftovers, content_hash, lock, read, temporary_name
+from locus.landmarks import LandmarkMap
+from locus.model import LoCUS
+from locus.training.checkpoints import load_state
 
 UNIX_ONLY = {"fcntl", "grp", "pwd", "resource", "termios"}
 HOLDER = """
@@ -153,3 +157,29 @@ def test_a_pipe_and_a_file_too_large_are_refused_before_they_are_read(tmp_path):
         file.truncate(2**40)
     with pytest.raises(LocusError, match=r"has 1099\.5 GB"):
         read(tmp_path / "large")
+
+
+@pytest.mark.parametrize(
+    "name", ["map/map.safetensors", "model/config.json", "model/model.safetensors", "last.pt", "f.h5"]
+)
+def test_a_pipe_in_a_files_place_is_one_sentence_and_does_not_hang(tmp_path, name):
+    load = {
+        "map": lambda: LandmarkMap.load(tmp_path / "map"),
+        "model": lambda: LoCUS.from_pretrained(tmp_path / "model"),
+        "last.pt": lambda: load_state(tmp_path / "last.pt"),
+        "f.h5": lambda: FeatureFile(tmp_path / "f.h5", Header("a model", "1", (0.2,), "dense", 0)),
+    }[name.split("/")[0]]
+    LoCUS("classic", head="linear", dimension=8).save_pretrained(tmp_path / "model")
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(LocusError, match="is a pipe or a device"):
+        load()
+
+
+def test_a_pipe_in_a_journals_place_is_one_sentence(tmp_path):
+    header = Header("a model", "1", (0.2,), "dense", 0)
+    FeatureFile(tmp_path / "f.h5", header).__exit__()
+    os.mkfifo(tmp_path / "f.h5.journal")
+    with pytest.raises(LocusError, match="is a pipe or a device"):
+        FeatureFile(tmp_path / "f.h5", header)
