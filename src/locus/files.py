@@ -86,7 +86,7 @@ def temporary_name(path: Path) -> Generator[Path, None, None]:
     temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.locus-partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clear_once(path.parent, os.getpid())
+        clear_once(path.parent)
         with lock(temporary):
             try:
                 yield temporary
@@ -129,9 +129,13 @@ def clear_leftovers(folder: Path) -> None:
             _remove(folder / name)
 
 
+def clear_once(folder: Path) -> None:
+    """The same, but only once in a process: a folder of a hundred thousand files takes long to look through."""
+    _clear_in(folder, os.getpid())
+
+
 @cache
-def _clear_once(folder: Path, process: int) -> None:
-    """A folder of a hundred thousand files takes long to look through."""
+def _clear_in(folder: Path, process: int) -> None:
     clear_leftovers(folder)
 
 
