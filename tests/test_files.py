@@ -40,6 +40,7 @@ def test_a_folder_in_a_files_place_is_named_before_anything_is_written(tmp_path)
 def test_leftovers_are_those_of_processes_that_are_gone_and_nothing_else(tmp_path):
     others = [
         "it.bin",
+        ".it.lock",
         ".it.bin.abcdefgh",
         ".it.bin.0123abcd",
         ".it.bin.0123abcd.partial",
@@ -47,8 +48,9 @@ def test_leftovers_are_those_of_processes_that_are_gone_and_nothing_else(tmp_pat
     ]
     left = [
         ".it.bin.0123abcd.locus-partial",
-        "..it.bin.0123abcd.locus-partial.lock",
-        "..new.89abcdef.locus-partial.lock",
+        "..it.bin.0123abcd.locus-partial.locus-lock",
+        "..new.89abcdef.locus-partial.locus-lock",
+        ".done.locus-lock",
     ]
     for name in [*others, *left]:
         (tmp_path / name).touch()
@@ -56,7 +58,7 @@ def test_leftovers_are_those_of_processes_that_are_gone_and_nothing_else(tmp_pat
     with temporary_name(tmp_path / "another") as alive:
         alive.touch()
         clear_leftovers(tmp_path)
-        assert {path.name for path in tmp_path.iterdir()} == {*others, alive.name, f".{alive.name}.lock"}
+        assert {path.name for path in tmp_path.iterdir()} == {*others, alive.name, f".{alive.name}.locus-lock"}
     clear_leftovers(tmp_path / "nowhere")
     assert {path.name for path in tmp_path.iterdir()} == set(others)
 

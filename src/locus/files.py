@@ -27,7 +27,8 @@ from locus.errors import LocusError
 
 LARGEST = 2**31  # bytes of a file that is read as a whole, unless a reader says otherwise
 MANIFEST = "checksums.json"
-PARTIAL = re.compile(r"\.?(?P<name>\..*\.[0-9a-f]{8}\.locus-partial)(\.lock)?")
+PARTIAL = re.compile(r"\..+\.[0-9a-f]{8}\.locus-partial")
+LOCK = re.compile(r"\.(.+)\.locus-lock")
 
 
 class BusyError(LocusError):
@@ -123,10 +124,12 @@ def _remove(item: Path) -> None:
 
 def clear_leftovers(folder: Path) -> None:
     """Remove what processes that are gone left in a folder when they were killed while they wrote there."""
-    found = (PARTIAL.fullmatch(item.name) for item in (folder.iterdir() if folder.is_dir() else ()))
-    for name in {match["name"] for match in found if match}:
-        with suppress(BusyError, OSError), lock(folder / name):
-            _remove(folder / name)
+    there = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+    locked = {match[1] for match in map(LOCK.fullmatch, there) if match}
+    for name in locked | {name for name in there if PARTIAL.fullmatch(name)}:
+        with suppress(BusyError, OSError), lock(folder / name):  # which goes, too
+            if PARTIAL.fullmatch(name):
+                _remove(folder / name)
 
 
 def clear_once(folder: Path) -> None:
@@ -139,6 +142,10 @@ def _clear_in(folder: Path, process: int) -> None:
     clear_leftovers(folder)
 
 
+def lock_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.locus-lock")
+
+
 @contextmanager
 def lock(path: Path, wait: bool = False) -> Generator[None, None, None]:
     """One process at a time; another one waits, or meets a sentence. It is a hidden file beside the other.
@@ -146,7 +153,7 @@ def lock(path: Path, wait: bool = False) -> Generator[None, None, None]:
     A folder that was made for it goes with it, if it is still empty.
     """
     made = not path.parent.exists()
-    held = FileLock(path.with_name(f".{path.name}.lock"), timeout=-1 if wait else 0, thread_local=False)
+    held = FileLock(lock_file(path), timeout=-1 if wait else 0, thread_local=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         held.acquire()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from locus.errors import LocusError
-from locus.files import load_json, save_json
+from locus.files import clear_leftovers, load_json, save_json
 from locus.houses.classes import CLASSES
 from locus.houses.house import House, build, stream
 from locus.houses.house_settings import HouseSettings
@@ -45,6 +45,7 @@ def write_houses(
     """Write houses to `out`, one folder each; those that are there already stay as they are."""
     mesh_library("generating houses")
     out = Path(out)
+    clear_leftovers(out)
     _remember(settings, out)
     models, textures = load_models(settings.models), load_textures(settings.textures)
     folders = [out / house_name(seed) for seed in seeds]

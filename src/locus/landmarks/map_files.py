@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix
 
 from locus.checksums import PLACE, metadata, sealed, sealed_tensors
 from locus.errors import DamagedError, LocusError
-from locus.files import atomic, clear_leftovers, lock, opened, read, save_json
+from locus.files import atomic, clear_leftovers, lock, lock_file, opened, read, save_json
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
@@ -91,9 +91,11 @@ def _complete(folder: Path, landmarks: Landmarks, header: dict[str, Any], checks
 
 def _mend(folder: Path, landmarks: Landmarks, header: dict[str, Any], checksum: str) -> None:
     """Complete the map in a folder if its writer was killed. Where nobody may write, or somebody does, it stays so."""
-    map_file, traces = folder / ARRAYS, folder / f".{ARRAYS}.lock"
+    map_file = folder / ARRAYS
     with suppress(LocusError, OSError):
-        if not traces.exists() and all(checksum.encode() in _start(folder / name) for name in (HEADER, POINTS)):
+        if not lock_file(map_file).exists() and all(
+            checksum.encode() in _start(folder / name) for name in (HEADER, POINTS)
+        ):
             return
     with suppress(LocusError, OSError), lock(map_file):
         if metadata(read(map_file, LARGEST)).get("checksum") == checksum:

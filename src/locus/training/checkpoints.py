@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from locus.checksums import PLACE, sealed, verify
 from locus.errors import DamagedError, LocusError
-from locus.files import atomic, clear_leftovers, load_json, opened, read, save_json
+from locus.files import atomic, clear_leftovers, load_json, lock_file, opened, read, save_json
 from locus.training.settings import Settings, TrainingError
 
 SETTINGS, METRICS, CURVES = "training.json", "metrics.jsonl", "curves.png"
@@ -76,7 +76,7 @@ def begin(folder: Path, described: dict[str, Any]) -> None:
     file = folder / SETTINGS
     if file.is_file():
         check_same(folder, _told(file), described)
-    elif any(other.name != f".{SETTINGS}.lock" for other in folder.iterdir()):
+    elif any(other != lock_file(file) for other in folder.iterdir()):
         raise TrainingError(f"{folder} holds other things than a run; name a new folder with --out")
     save_json(file, described)
     state = last_state(folder)
