@@ -67,7 +67,7 @@ def test_a_value_that_is_missing_fails():
 
 def test_a_page_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(LocusError, match=r"the page cannot be written to .*page\.html"):
+    with pytest.raises(LocusError, match=r"page\.html cannot be written: File exists \(.*file\)"):
         pages.write(tmp_path / "file" / "page.html", "evaluation", **VALUES)
 
 

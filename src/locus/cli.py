@@ -1,7 +1,9 @@
 """The `locus` command: one verb per job, nothing but wiring."""
 
 import inspect as introspection
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +14,7 @@ from rich.markup import escape
 
 from locus import __version__
 from locus.commands.cache import cache
+from locus.commands.check import check
 from locus.commands.demo import demo
 from locus.commands.features import export, extract
 from locus.commands.maps import localize, map_scenes, retrieve
@@ -36,7 +39,14 @@ def evaluate_tasks() -> Callable[..., int]:
 
 GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
     "Begin": {"demo": demo},
-    "Data": {"inspect": inspect, "convert": convert, "depth": depth, "houses": houses, "render": render},
+    "Data": {
+        "inspect": inspect,
+        "convert": convert,
+        "depth": depth,
+        "houses": houses,
+        "render": render,
+        "check": check,
+    },
     "Models": {
         "train": train_from,
         "train-glue": train_glue,
@@ -62,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if words else 2
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was begun is tidied up
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # ty: ignore[invalid-assignment]

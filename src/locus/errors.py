@@ -15,3 +15,7 @@ class FrameError(LocusError):
 
 class WeightsError(LocusError):
     """Weights of a network that cannot be had, or a weight file that cannot be read."""
+
+
+class DamagedError(LocusError):
+    """A file whose content is not what was written."""

@@ -1,18 +1,38 @@
-"""Files: written so that they are there whole or not at all, locked against a second writer, told apart by content."""
+"""Files: written so that they are there whole or not at all, locked against a second writer, told apart by content.
 
-import errno
+Every output is made under another name beside its own (`atomic`, `atomic_folder`), written to disk, renamed, and the
+folder that names it written to disk too. While it is made, the system holds a lock for it, and lets go when the process
+ends, however it ends: so what a killed process left is known, and removed by the next that writes there.
+"""
+
 import hashlib
 import json
+import mmap
 import os
-import tempfile
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
-from functools import lru_cache
-from glob import escape
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
+
+from locus.checksums import PLACE, sealed, verify
+from locus.errors import LocusError
+
+LARGEST = 2**31  # bytes of a file that is read as a whole, unless a reader says otherwise
+MANIFEST = "checksums.json"
+PARTIAL = re.compile(r"\..+\.[0-9a-f]{8}\.locus-partial")
+LOCK = re.compile(r"\.(.+)\.locus-lock")
+
+
+class BusyError(LocusError):
+    """Something that another process is writing."""
 
 
 @contextmanager
@@ -20,48 +40,200 @@ def atomic(path: Path) -> Generator[Path, None, None]:
     """A temporary file to write to, in `path`'s folder; it becomes `path` if all went well, and vanishes if not.
 
     Write to the file itself: a library that makes a temporary file of its own beside it (safetensors' `save_file`)
-    leaves that one behind when the program is killed, under a name that `clear_leftovers` does not know.
+    leaves that one behind when the program is killed, under a name that nobody knows.
     """
-    if path.is_dir():  # renaming would fail at the end, with the temporary file's name in the message
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    if path.is_dir():
+        raise LocusError(f"{path} is a folder; name a file")
+    with temporary_name(path) as temporary:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
-        # On disk before it has its name: a power cut must not leave a name with nothing in it.
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        _sync(temporary)  # before it has its name: a power cut must not leave a name with nothing in it
         temporary.replace(path)
+        _sync(path.parent)
+
+
+@contextmanager
+def atomic_folder(path: Path, replace: bool = False) -> Generator[Path, None, None]:
+    """An empty folder to fill, beside the new folder `path`, which it becomes if all went well; it vanishes if not.
+
+    Checksums of all that is in it are put with it (`still_sound`). `replace` waits for another writer, and takes the
+    place of what is there.
+    """
+    clear_leftovers(path.parent)
+    with temporary_name(path) as temporary, lock(path, wait=replace):
+        if path.exists() and not replace:
+            raise LocusError(f"{path} exists already; choose another folder or remove it first")
+        temporary.mkdir()
+        yield temporary
+        files = sorted(file for file in temporary.rglob("*") if file.is_file())
+        hashes = {file.relative_to(temporary).as_posix(): content_hash(file) for file in files}
+        (temporary / MANIFEST).write_bytes(_sealed_json({"files": hashes}))
+        for item in (*temporary.rglob("*"), temporary):
+            _sync(item)
+        if path.exists():
+            with temporary_name(path) as old:
+                path.rename(old)
+        temporary.rename(path)
+        _sync(path.parent)
+
+
+@contextmanager
+def temporary_name(path: Path) -> Generator[Path, None, None]:
+    """A name beside `path` for what is to become it, locked while it is used, and free in the end.
+
+    Errors about it name `path`.
+    """
+    # Not all of a long name: with what is added it must not be longer than a name may be.
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.locus-partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        clear_once(path.parent)
+        with lock(temporary):
+            try:
+                yield temporary
+            finally:
+                _remove(temporary)
+    except OSError as error:
+        if error.errno is None or not _about(error.filename, path, temporary):
+            raise
+        where = f" ({error.filename})" if error.filename is not None and Path(error.filename) in path.parents else ""
+        raise LocusError(f"{path} cannot be written: {error.strerror}{where}") from error
+
+
+def _about(file: object, path: Path, temporary: Path) -> bool:
+    """Whether an error is about what is written: then it names that, a folder above it or, on a full disk, nothing."""
+    return file is None or temporary.name in str(file) or Path(str(file)) in (path, *path.parents)
+
+
+def _sync(item: Path) -> None:
+    if os.name == "nt" and item.is_dir():
+        return  # it has no such thing
+    handle = os.open(item, os.O_RDONLY if item.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
     finally:
-        temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _remove(item: Path) -> None:
+    if item.is_dir():
+        shutil.rmtree(item, ignore_errors=True)
+    else:
+        item.unlink(missing_ok=True)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what processes that are gone left in a folder when they were killed while they wrote there."""
+    there = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+    locked = {match[1] for match in map(LOCK.fullmatch, there) if match}
+    for name in locked | {name for name in there if PARTIAL.fullmatch(name)}:
+        with suppress(BusyError, OSError), lock(folder / name):  # which goes, too
+            if PARTIAL.fullmatch(name):
+                _remove(folder / name)
+
+
+def clear_once(folder: Path) -> None:
+    """The same, but only once in a process: a folder of a hundred thousand files takes long to look through."""
+    _clear_in(folder, os.getpid())
+
+
+@cache
+def _clear_in(folder: Path, process: int) -> None:
+    clear_leftovers(folder)
+
+
+def lock_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.locus-lock")
+
+
+@contextmanager
+def lock(path: Path, wait: bool = False) -> Generator[None, None, None]:
+    """One process at a time; another one waits, or meets a sentence. It is a hidden file beside the other.
+
+    A folder that was made for it goes with it, if it is still empty.
+    """
+    made = not path.parent.exists()
+    held = FileLock(lock_file(path), timeout=-1 if wait else 0, thread_local=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held.acquire()
+    except Timeout:
+        raise BusyError(f"another process is writing {path}; wait for it, or choose another name") from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # who waits for it notices, and makes a new one
+            Path(held.lock_file).unlink()
+        held.release()
+        if made:
+            with suppress(OSError):
+                path.parent.rmdir()
+
+
+@contextmanager
+def opened(path: Path, largest: int = LARGEST) -> Generator[BinaryIO, None, None]:
+    """A file of ours to read: a regular one, for a pipe would never end, and not larger than is sensible."""
+    with open(path, "rb", opener=lambda *how: os.open(how[0], how[1] | getattr(os, "O_NONBLOCK", 0))) as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise LocusError(f"{path} is a pipe or a device; name a file")
+        if state.st_size > largest:
+            raise LocusError(f"{path} has {state.st_size / 1e9:.1f} GB, more than the {largest / 1e9:.1f} it may have")
+        yield file
+
+
+def read(path: Path, largest: int = LARGEST) -> bytes:
+    """The content of a file of ours, refused if it has a checksum that it does not fit."""
+    with opened(path, largest) as file:
+        content = file.read()
+    verify(content, path)
+    return content
+
+
+def verified(path: Path) -> bool:
+    """Whether a file has a checksum; an error if it does not fit. It is looked through where it is, and not loaded."""
+    with opened(path, 2**63) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return False  # there is nothing to map
+        return verify(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)
 
 
 def write_json(path: Path, content: object) -> None:
-    """Content as a JSON file, indented for people."""
+    """Content as a JSON file, indented for people, as others read it."""
     with atomic(path) as file:
         file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def clear_leftovers(paths: Iterable[Path]) -> None:
-    """Remove what `atomic` left beside files when a program was killed while it wrote them.
-
-    Another program that writes one of them at this moment would lose its file, and say so.
-    """
-    for path in paths:
-        for leftover in path.parent.glob(f".{escape(path.name)}.????????"):  # as mkstemp names them
-            leftover.unlink(missing_ok=True)
+def save_json(path: Path, content: dict[str, Any]) -> None:
+    """Content as a JSON file of our own, with a checksum."""
+    with atomic(path) as file:
+        file.write_bytes(_sealed_json(content))
 
 
-def lock(path: Path) -> FileLock:
-    """The lock of a file: one process at a time. The system lets go of it when the process ends, however it ends.
+def _sealed_json(content: dict[str, Any]) -> bytes:
+    return sealed((json.dumps({"checksum": PLACE, **content}, indent=1) + "\n").encode())
 
-    It is a hidden file beside the other, and stays: to remove it while somebody waits for it would make two locks.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(path.with_name(f".{path.name}.lock"), thread_local=False)
+
+def load_json(path: Path) -> dict[str, Any]:
+    """What `save_json` wrote."""
+    try:
+        content = json.loads(read(path, 2**28))
+    except (ValueError, RecursionError) as error:
+        raise LocusError(f"{path} is not readable JSON ({error}); restore it or make it again") from None
+    if not isinstance(content, dict):
+        raise LocusError(f"{path} does not hold what LoCUS writes there; restore it or make it again")
+    content.pop("checksum", None)
+    return content
+
+
+def still_sound(folder: Path) -> dict[str, bool]:
+    """Whether each file of a folder made with `atomic_folder` is there as it was."""
+    stated = load_json(folder / MANIFEST).get("files")
+    if not isinstance(stated, dict):
+        raise LocusError(f"{folder / MANIFEST} lists no files; restore it, or write the folder again")
+    return {name: content_hash(folder / name) == then for name, then in stated.items()}
 
 
 def content_hash(*parts: object) -> str:
@@ -74,7 +246,7 @@ def content_hash(*parts: object) -> str:
         if isinstance(part, Path):
             try:
                 state = part.stat()
-                digest.update(_file_hash(part, state.st_size, state.st_mtime_ns))
+                digest.update(_file_hash(part, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
             except OSError:
                 digest.update(b"no file")
         elif isinstance(part, np.ndarray):
@@ -87,15 +259,13 @@ def content_hash(*parts: object) -> str:
 
 
 @lru_cache(maxsize=2**16)
-def _file_hash(path: Path, size: int, changed: int) -> bytes:
-    """Read once in a process, and again when the size or the time of change is another."""
-    return hashlib.sha256(path.read_bytes()).digest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _file_hash(path: Path, *state: int) -> bytes:
+    """Read once in a process, and again when the file is another, by the time that the system itself keeps too."""
+    digest = hashlib.sha256()
+    with opened(path, 2**63) as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.digest()
 
 
 def cache_folder() -> Path:

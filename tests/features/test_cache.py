@@ -12,10 +12,12 @@ from PIL import Image
 
 from locus import backbones, load_scene
 from locus.backbones.classic import Classic
+from locus.checksums import BEHIND
 from locus.errors import LocusError
 from locus.features import cache
 from locus.features.augmentation import augmented
 from locus.features.cache import cache_bytes, cache_frames, cache_scene
+from locus.features.frame_arrays import HEADER
 from locus.geometry import transform
 from locus.scenes import overlap, patch_points
 from tests.scenes import layouts, room
@@ -211,7 +213,7 @@ def test_refuses_with_numbers_what_the_disk_would_not_hold(scene, backbone, tmp_
 def test_the_estimate_is_what_is_written(scene, backbone, tmp_path):
     cache_scene(scene, backbone, folder=tmp_path / "cache")
     written = [file.stat().st_size for file in (tmp_path / "cache").rglob("*.npy")]
-    assert sum(written) - 128 * len(written) == cache_bytes(scene, backbone, None, 0, None)[0]
+    assert sum(written) - (HEADER + BEHIND) * len(written) == cache_bytes(scene, backbone, None, 0, None)[0]
 
 
 def test_damaged_or_missing_files_are_errors_that_say_what_to_do(scene, backbone, tmp_path):

@@ -162,3 +162,16 @@ def test_what_one_of_two_processes_left_is_taken_over(tmp_path, folder, model, m
     assert (rest.written, rest.present) == (5, 5)
     assert inside(tmp_path) == ["images", "out.h5"]
     check(out, folder, model)
+
+
+def test_an_image_replaced_with_the_same_size_and_time_is_noticed(tmp_path):
+    (tmp_path / "in").mkdir()
+    file = tmp_path / "in" / "a.bmp"
+    Image.fromarray(RNG.integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(file)
+    locus.extract(tmp_path / "in", tmp_path / "f.h5", locus.LoCUS("classic", head="identity"))
+    state = file.stat()
+    Image.fromarray(RNG.integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(file)
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+    with pytest.warns(UserWarning, match=r"1 images changed since they were done, a\.bmp first"):
+        locus.extract(tmp_path / "in", tmp_path / "f.h5", locus.LoCUS("classic", head="identity"))

@@ -1,14 +1,15 @@
 """A journaled file under every way of dying."""
 
 import errno
+import zlib
 
 import h5py
 import numpy as np
 import pytest
 
 import locus.features.journal
-from locus.errors import LocusError
-from locus.features.journal import JournaledFile, journal_of, recover
+from locus.errors import DamagedError, LocusError
+from locus.features.journal import CHECKSUM, MAGIC, OURS, PAGE, JournaledFile, journal_of, recover, verify_pages
 
 
 class Killed(BaseException):
@@ -21,7 +22,7 @@ def path(tmp_path):
     with h5py.File(path, "w", userblock_size=512):
         pass
     with path.open("r+b") as file:
-        file.write(bytes(range(64)))
+        file.write(OURS.ljust(64))
     return path
 
 
@@ -49,7 +50,7 @@ def test_what_is_committed_is_there_for_plain_h5py(path):
     add(path, "12")
     add(path, "3")
     assert stored(path) == {"1", "2", "3"}
-    assert {file.name for file in path.parent.iterdir()} == {path.name, f".{path.name}.lock"}
+    assert {file.name for file in path.parent.iterdir()} == {path.name}
 
 
 def test_bytes_are_those_of_a_plain_file(path):
@@ -58,7 +59,7 @@ def test_bytes_are_those_of_a_plain_file(path):
     plain = bytearray(path.read_bytes())
     disk = JournaledFile(path)
     for _ in range(300):
-        start = int(rng.integers(64, len(plain) + 50))
+        start = int(rng.integers(CHECKSUM.stop, len(plain) + 50))
         data = rng.bytes(int(rng.integers(1, 9000)))
         disk.seek(start)
         disk.write(data)
@@ -69,7 +70,9 @@ def test_bytes_are_those_of_a_plain_file(path):
         assert disk.read(count) == plain[start : start + count]
         if rng.random() < 0.1:
             disk.commit()
+            plain[CHECKSUM] = path.read_bytes()[CHECKSUM]
             assert path.read_bytes() == plain
+            assert verify_pages(path)
     disk.close()
 
 
@@ -103,10 +106,10 @@ def test_killed_before_any_single_write_the_file_opens_with_all_commits(path, mo
                         committed.append(name)
             except Killed:
                 died += 1
-            disk._file.close()
-            disk._lock.release()  # as the system does
+            disk._open.close()  # as the system does
             monkeypatch.setattr(locus.features.journal, "_write", whole_write)
             recover(path)
+            assert verify_pages(path) or not committed
             found = stored(path)
             assert set(committed) <= found <= set("1234")
             assert len(found) <= len(committed) + 1
@@ -127,7 +130,7 @@ def test_a_journal_of_another_file_is_not_used(path):
         journal = journal_of(path).read_bytes()
     disk.close()
     other = path.with_name("other.h5")
-    other.write_bytes(bytes(64) + path.read_bytes()[64:])
+    other.write_bytes(OURS.ljust(64, b"2") + bytes(64) + path.read_bytes()[128:])
     add(other, "2")
     before = other.read_bytes()
     journal_of(other).write_bytes(journal)
@@ -153,7 +156,29 @@ def test_a_full_disk_is_one_sentence_and_the_file_stays_as_it_was(path, monkeypa
 
 def test_two_writers_do_not_meet(path):
     disk = JournaledFile(path)
-    with pytest.raises(LocusError, match="another process has"):
+    with pytest.raises(LocusError, match="another process is writing"):
         JournaledFile(path)
     disk.close()
     JournaledFile(path).close()
+
+
+def test_every_flipped_bit_before_hdf5_s_own_is_noticed_and_nothing_is_cut_off(path):
+    add(path, "12")
+    whole = path.read_bytes()
+    for place in range(8 * CHECKSUM.stop):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        for look in (verify_pages, JournaledFile):
+            with pytest.raises(DamagedError):
+                look(path)
+        assert path.read_bytes() == damaged
+
+
+def test_a_journal_with_a_place_outside_the_file_is_not_used(path):
+    add(path, "1")
+    before = path.read_bytes()
+    body = before[:64] + (2**40).to_bytes(8, "little") + bytes(PAGE)
+    journal_of(path).write_bytes(MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
+    recover(path)
+    assert path.read_bytes() == before

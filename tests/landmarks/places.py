@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from locus.features.dense import SceneFeatures
 from locus.geometry import Camera, transform
+from locus.keypoints import Detector, Keypoints
 from locus.model import LoCUS
 from locus.scenes import LabelClass, Scene, patch_points
 from locus.scenes.patches import patch_centres
@@ -100,3 +102,18 @@ def wanderer(count: int, seed: int = 0) -> list[room.Shot]:
         target = (*random.uniform(-0.5, 0.5, 2), random.uniform(0.4, 0.9))
         taken.append(room.shoot(f"query-{number}", room.look(eye, target)))
     return taken
+
+
+class Scattered(Detector):
+    """Keypoints anywhere, the same for the same image."""
+
+    name, fingerprint, dimension = "scattered", "scattered 1", 64
+
+    def __init__(self, count=700):
+        self.count = count
+
+    def found(self, image):
+        random = np.random.default_rng(image.sum())
+        pixels = random.uniform(0, (image.shape[1], image.shape[0]), (self.count, 2))
+        descriptors = F.normalize(torch.from_numpy(random.normal(size=(self.count, 64))).float(), dim=-1)
+        return Keypoints(pixels, np.linspace(1, 0, self.count), descriptors, (image.shape[1], image.shape[0]))

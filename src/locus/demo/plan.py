@@ -7,7 +7,7 @@ from typing import Any
 
 from locus.errors import LocusError
 from locus.evaluation.retrieval import Retrieval
-from locus.files import write_json
+from locus.files import load_json, save_json
 from locus.training import Settings
 
 FILE = "demo.json"
@@ -63,7 +63,7 @@ class DemoFolder:
 
     def remember(self) -> None:
         """Note that a demo of this size lives here."""
-        write_json(self.path / FILE, {"plan": asdict(self.plan)})
+        save_json(self.path / FILE, {"plan": asdict(self.plan)})
 
     def _read(self) -> dict[str, Any] | None:
         """The plan of the demo that is here, if there is one."""
@@ -73,8 +73,8 @@ class DemoFolder:
                 raise LocusError(f"{self.path} holds files of something else than a demo; name a new folder with --out")
             return None
         try:
-            return dict(json.loads(file.read_text(encoding="utf-8"))["plan"])
-        except (ValueError, KeyError, TypeError):
+            return dict(load_json(file)["plan"])
+        except (LocusError, ValueError, KeyError, TypeError):
             raise LocusError(
                 f"{file} is damaged; remove {self.path} to begin anew, or name a new folder with --out"
             ) from None

@@ -20,7 +20,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.evaluation.calibration import Judged, brier, expected_calibration_error
-from locus.files import write_json
+from locus.files import load_json, save_json
 from locus.tasks.probability import CURVES, FARTHEST, Evidence, on_curve
 
 RIDGE = 1.0  # a normal prior of standard deviation 1 on every weight
@@ -97,7 +97,7 @@ class FitProbability:
         answers = [each for file in self.results for each in recorded(json.loads(file.read_text())["parts"])]
         if not answers:
             raise LocusError(f"no answer in {', '.join(map(str, self.results))} has evidence; run locus eval again")
-        curves = json.loads(self.out.read_text(encoding="utf-8")) if self.out.exists() else {}
+        curves = load_json(self.out) if self.out.exists() else {}
         for kind in dict.fromkeys(each["evidence"]["kind"] for each in answers):
             of_kind = [each for each in answers if each["evidence"]["kind"] == kind]
             right = np.array([each["right"] for each in of_kind])
@@ -111,7 +111,7 @@ class FitProbability:
             said = np.array([on_curve(curves[kind], Evidence(**each["evidence"])) for each in of_kind])
             figures = f"calibration error {expected_calibration_error(said, right):.3f}, Brier {brier(said, right):.3f}"
             print(f"{kind}: {right.sum()} right of {len(right)}; of the fit, {figures}")
-        write_json(self.out, curves)
+        save_json(self.out, curves)
         print(f"Wrote {self.out}")
 
 

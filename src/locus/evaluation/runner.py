@@ -11,7 +11,7 @@ from locus.errors import LocusError
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.outcome import Benchmark, MeasuredPart, Outcome
 from locus.evaluation.scene_patches import OpenedScene, first_size
-from locus.files import atomic, cache_folder
+from locus.files import cache_folder, load_json, save_json
 from locus.progress import track
 from locus.scenes.collection import refuse_namesakes
 from locus.scenes.load import AS_STATED, SceneReading
@@ -54,8 +54,7 @@ def run(
             if measured is None:
                 patches = [each.patches for each in unit]
                 measured = benchmark.measure(method, patches if benchmark.together else patches[0])
-                with atomic(finished) as file:
-                    file.write_text(json.dumps({"measured": measured}))
+                save_json(finished, {"measured": measured})
         except LocusError as error:
             # What is wrong with the scene itself is told once, and counts against no method.
             broken = [str(each.path) for each in unit if each.error is error]
@@ -100,9 +99,9 @@ def _key(benchmark: Benchmark, method: Competitor, unit: Sequence[OpenedScene]) 
 def _read(finished: Path) -> dict[str, Any] | None:
     """A part measured before, if it is there whole."""
     try:
-        return json.loads(finished.read_text())["measured"]
+        return load_json(finished)["measured"]
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError):
+    except (LocusError, KeyError):
         warnings.warn(f"{finished} is damaged; its part is measured again", stacklevel=2)
         return None

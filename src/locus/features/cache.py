@@ -24,7 +24,7 @@ from locus.backbones import Backbone
 from locus.errors import LocusError
 from locus.features.augmentation import augmented
 from locus.features.frame_arrays import FrameTokens, read_arrays, write_array
-from locus.files import cache_folder, content_hash
+from locus.files import cache_folder, clear_once, content_hash
 from locus.geometry import Camera, transform
 from locus.progress import track
 from locus.scenes import Frame, Scene
@@ -173,6 +173,8 @@ class _Cache:
     def filled(self, progress: bool) -> list[_Entry]:
         """The entries of all frames that can be used, with what they name written."""
         entries = self.entries()
+        for folder in {file.parent for entry in entries for file in (entry.tokens, entry.points, self._overlap(""))}:
+            clear_once(folder)  # also where nothing is to be written
         if missing := [entry for entry in entries if not entry.there]:
             check_room(len(missing) * self.frame_bytes, self.scene.name, self.folder)
             self._make(missing, progress)
@@ -223,9 +225,11 @@ class _Cache:
 
     def overlap(self, entries: Sequence[_Entry]) -> Float32[ndarray, "frames frames"]:
         """From disk if it is there; for frames that were not together before, computed and written."""
-        states = content_hash(VERSION, *(entry.geometry for entry in entries))
-        file = _root(self.folder) / "overlap" / f"{states}.npy"
+        file = self._overlap(content_hash(VERSION, *(entry.geometry for entry in entries)))
         if not file.exists():
             readings = read_frames(self.scene, FrameGeometry.of, self.size, [entry.index for entry in entries])
             write_array(file, overlap_of([geometry for _, geometry in readings]))
         return read_arrays([file], np.float32, (len(entries), len(entries)))[0]
+
+    def _overlap(self, states: str) -> Path:
+        return _root(self.folder) / "overlap" / f"{states}.npy"

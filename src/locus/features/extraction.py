@@ -126,7 +126,7 @@ def _run(
     progress: bool,
 ) -> ExtractionSummary:
     done = {**elsewhere, **file.states}
-    todo = [image for image in images if done.get(image.name) != image.state]
+    todo = [image for image in images if image.name not in done or done[image.name] != image.state]
     if changed := [image.name for image in todo if image.name in done]:
         warnings.warn(
             f"{len(changed)} images changed since they were done, {changed[0]} first; done again", stacklevel=3

@@ -18,7 +18,6 @@ The file's attributes say which model the features are of.
 """
 
 import os
-import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,14 +29,16 @@ from jaxtyping import Float16
 from numpy import ndarray
 
 from locus.errors import LocusError
-from locus.features.journal import IDENTITY, JournaledFile, recover
-from locus.files import atomic, lock
+from locus.features.journal import JournaledFile, begin, recover, verify_pages
+from locus.files import atomic
 from locus.keypoints import Keypoints
 from locus.scenes.patches import patch_centres
 
 FORMAT_VERSION = 1
 STATE = "image_state"
-USER_BLOCK = 512  # HDF5 leaves so many bytes to us; they tell files apart
+USER_BLOCK = 512  # HDF5 leaves so many bytes to us; they tell files apart, and carry the checksum
+VERIFIED = 2**32  # bytes of a file that is looked through whenever it is opened, in seconds
+WITNESSED = {"chunks": True, "fletcher32": True}  # checked by HDF5 itself whenever they are read, by hloc too
 
 Layout = Literal["dense", "hloc"]
 
@@ -81,7 +82,7 @@ class FeatureFile:
         """Put an image's features in, in place of those it had. `state` tells later whether it has changed since."""
         group = self._emptied(name)
         if self.header.layout == "dense":
-            group["features"] = features
+            group.create_dataset("features", data=features, **WITNESSED)
             group.attrs["image_size"] = image_size
             group.attrs["grid"] = features.shape[1:3]
         else:
@@ -92,7 +93,7 @@ class FeatureFile:
         """Put an image's keypoints in, in hloc's layout, in place of what it had."""
         group = self._emptied(name)
         group["keypoints"] = (keypoints.pixels - 0.5).astype(np.float32)
-        group["descriptors"] = keypoints.descriptors.T.half().numpy()
+        group.create_dataset("descriptors", data=keypoints.descriptors.T.half().numpy(), **WITNESSED)
         group["scores"] = keypoints.scores.astype(np.float16)
         group["image_size"] = np.array(keypoints.size)
         group["keypoints"].attrs["uncertainty"] = 1.0  # pixels, as hloc has it of most detectors
@@ -124,7 +125,6 @@ class FeatureFile:
                     self.commit()
             self.commit()
         path.unlink()
-        Path(lock(path).lock_file).unlink(missing_ok=True)  # nobody waits for a file that is gone
 
     def mark_complete(self, images: str) -> None:
         """Say that a list of images, called so by the caller, is all here."""
@@ -144,6 +144,8 @@ def open_features(path: str | os.PathLike[str]) -> h5py.File:
     if not path.is_file():
         raise LocusError(f"{path} does not exist; `locus extract` writes feature files")
     recover(path)
+    if path.stat().st_size <= VERIFIED:
+        verify_pages(path)
     return _opened(path, path, "r")
 
 
@@ -157,16 +159,12 @@ def finished(path: Path, header: Header) -> dict[str, str]:
 
 
 def _create(path: Path, header: Header) -> None:
-    try:
-        with atomic(path) as temporary:
-            with h5py.File(temporary, "w", userblock_size=USER_BLOCK) as file:
-                file.attrs["locus_format"] = FORMAT_VERSION
-                for key, value in vars(header).items():
-                    file.attrs[key] = value
-            with temporary.open("r+b") as file:
-                file.write(f"LoCUS features {uuid.uuid4()}\n".encode().ljust(IDENTITY))
-    except OSError as error:
-        raise LocusError(f"{path} cannot be written: {error.strerror or error}") from None
+    with atomic(path) as temporary:
+        with h5py.File(temporary, "w", userblock_size=USER_BLOCK) as file:
+            file.attrs["locus_format"] = FORMAT_VERSION
+            for key, value in vars(header).items():
+                file.attrs[key] = value
+        begin(temporary)
 
 
 def _opened(file: Path | JournaledFile, path: Path, mode: str) -> h5py.File:
@@ -212,7 +210,7 @@ def _write_hloc(
 ) -> None:
     rows, columns, dimension = features.shape
     group["keypoints"] = patch_centres((rows, columns), *image_size).reshape(-1, 2).astype(np.float32) - np.float32(0.5)
-    group["descriptors"] = features.reshape(-1, dimension).T
+    group.create_dataset("descriptors", data=features.reshape(-1, dimension).T, **WITNESSED)
     group["scores"] = np.ones(rows * columns, np.float16)
     group["image_size"] = np.array(image_size)
     # As hloc writes it: how far, in pixels, a keypoint may be off. A spot anywhere in a patch has its centre.

@@ -1,5 +1,9 @@
-"""Arrays of frames, each in a file of its own, which is there whole or not at all and read when it is asked for."""
+"""Arrays of frames, each in a file of its own, which is there whole or not at all and read when it is asked for.
 
+A file is numpy's, with a checksum behind the array, where numpy does not look.
+"""
+
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import SupportsIndex, overload
@@ -8,8 +12,9 @@ import numpy as np
 from jaxtyping import Float16, Num
 from numpy import ndarray
 
-from locus.errors import LocusError
-from locus.files import atomic
+from locus.checksums import BEHIND, sealed, verify
+from locus.errors import DamagedError, LocusError
+from locus.files import atomic, opened
 
 HEADER = 128  # bytes that numpy puts before an array of a few dimensions; to parse them takes longer than to read it
 
@@ -35,8 +40,10 @@ class FrameTokens:
 
 
 def write_array(file: Path, values: Num[ndarray, "..."]) -> None:
-    with atomic(file) as temporary, temporary.open("wb") as opened:
-        np.save(opened, np.ascontiguousarray(values))  # row by row, as it is read
+    content = io.BytesIO()
+    np.save(content, np.ascontiguousarray(values))  # row by row, as it is read
+    with atomic(file) as temporary:
+        temporary.write_bytes(sealed(content.getvalue()))
 
 
 def read_arrays(files: Sequence[Path], kind: type[np.floating], shape: tuple[int, ...]) -> Num[ndarray, "files ..."]:
@@ -44,11 +51,14 @@ def read_arrays(files: Sequence[Path], kind: type[np.floating], shape: tuple[int
     values = np.empty((len(files), *shape), kind)
     for row, file in zip(values, files, strict=True):
         try:
-            with file.open("rb", buffering=0) as opened:
-                opened.seek(HEADER)
-                whole = opened.readinto(row.data.cast("B")) == row.nbytes and not opened.read(1)
+            with opened(file) as stored:
+                content = memoryview(stored.read())
+            verify(content, file)
+            row[...] = np.frombuffer(content[HEADER : HEADER + row.nbytes], kind).reshape(shape)
         except OSError as error:
             raise LocusError(f"the cached {file} cannot be read ({error.strerror}); run the same again") from None
-        if not whole:
+        except (DamagedError, ValueError):
+            content = memoryview(b"")
+        if len(content) not in (HEADER + row.nbytes, HEADER + row.nbytes + BEHIND):  # of earlier versions, or ours
             raise LocusError(f"the cached {file} is damaged; delete it and run the same again")
     return values

@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 from numpy import ndarray
 
 from locus.errors import LocusError
+from locus.files import content_hash
 from locus.scenes import Scene, load_scene
 from locus.scenes.load import is_scene
 from locus.scenes.reading import read_image
@@ -43,14 +44,8 @@ class NamedImage:
 
     @property
     def state(self) -> str:
-        """Changes when the file does: its size and time of change."""
-        if self.file is None:
-            return ""
-        try:
-            state = self.file.stat()
-        except OSError:
-            return "not there"
-        return f"{state.st_size} {state.st_mtime_ns}"
+        """Changes when the content of the file does."""
+        return "" if self.file is None else content_hash(self.file)
 
 
 def sources(inputs: Input | Iterable[Input], every: int = 1) -> list[NamedImage]:

@@ -9,23 +9,31 @@ opens. `JournaledFile` is handed to h5py in the file's place. It keeps what HDF5
 
 Killed before 2 is done, the file is as it was. Killed later, the journal finishes the work when the file is next opened
 here. That a journal belongs to the file and not to one that took its place is told by the file's first bytes.
+
+Behind these stands the file's checksum, which changes with every commit: how long the file is, and the sum of the
+CRC-32 of its pages, so that only those that change have to be read again. Of files of earlier versions it is zeros.
 """
 
 import io
 import os
+import re
+import uuid
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from filelock import Timeout
-
-from locus.errors import LocusError
-from locus.files import atomic, clear_leftovers, lock
+from locus.errors import DamagedError, LocusError
+from locus.files import atomic, clear_leftovers, lock, opened
 
 PAGE = 4096
+BLOCK = 256 * PAGE  # read at a time to be looked through
 MAGIC = b"LOCUSJ01"
 IDENTITY = 64  # the file's first bytes, never changed after it was made
+OURS = b"LoCUS features "  # with what they begin
+CHECKSUM = slice(IDENTITY, 2 * IDENTITY)
+FORM = re.compile(rb"crc32 of pages ([0-9a-f]{16}) of ([0-9a-f]{16}) bytes\n *")
 
 
 def journal_of(path: Path) -> Path:
@@ -38,38 +46,93 @@ def recover(path: Path) -> None:
         JournaledFile(path).close()
 
 
+def verify_pages(path: Path) -> bool:
+    """Whether a file has a checksum, as those of earlier versions have not; an error if it is wrong."""
+    with opened(path, 2**63) as file:
+        return _verified(file, path) is not None
+
+
+def _verified(file: Any, path: Path) -> tuple[int, int] | None:
+    """The sum over a file's pages and its length, as it states them itself; an error if they are wrong."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(CHECKSUM.stop)
+    found = FORM.fullmatch(head[CHECKSUM])
+    if found is None and not (head.startswith(OURS) and any(head[CHECKSUM])):
+        return None
+    total, length = (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
+    if not 0 < length <= size or _total(file, length) != total:
+        raise DamagedError(f"{path} is damaged: its content does not fit its checksum; remove it and extract it again")
+    return total, length
+
+
+def begin(path: Path) -> None:
+    """Give a new file what tells it from every other, and its first checksum."""
+    with path.open("r+b") as file:
+        file.write((OURS + str(uuid.uuid4()).encode() + b"\n").ljust(IDENTITY))
+        end = file.seek(0, os.SEEK_END)
+        stated = _statement(_total(file, end), end)
+        file.seek(CHECKSUM.start)
+        file.write(stated)
+
+
+def _statement(total: int, length: int) -> bytes:
+    return (b"crc32 of pages %016x of %016x bytes\n" % (total, length)).ljust(IDENTITY)
+
+
+def _total(file: Any, length: int) -> int:
+    file.seek(0)
+    total = 0
+    for start in range(0, length, BLOCK):
+        block = memoryview(file.read(min(BLOCK, length - start)))
+        total += sum(_page_sum(start + place, block[place : place + PAGE]) for place in range(0, len(block), PAGE))
+    return total % 2**64
+
+
+def _page_sum(place: int, page: bytes | bytearray | memoryview) -> int:
+    """The checksum of a page at its place; of the first one, without the checksum that is in it."""
+    if place == 0:
+        page = bytearray(page)
+        page[CHECKSUM] = bytes(len(page[CHECKSUM]))
+    return zlib.crc32(page, place // PAGE)
+
+
 class JournaledFile(io.RawIOBase):
     """The file as HDF5 sees it: what is on disk, overlaid with what has been written since the last commit."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
-        self._lock = lock(path)
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise LocusError(f"another process has {path} open; wait for it or choose another file") from None
-        try:
-            self._file = path.open("r+b", buffering=0)
-        except OSError:
-            self._lock.release()
-            raise
-        self._identity = self._file.read(IDENTITY)
-        self._recover()
-        self._whole = True  # the journal is not needed
-        self._position = 0
-        self._start(self._file.seek(0, os.SEEK_END))
+        with ExitStack() as stack:  # lets go if the next step fails
+            with opened(path, 2**63):
+                pass  # a regular file
+            stack.enter_context(lock(path))
+            self._file = stack.enter_context(path.open("r+b", buffering=0))
+            self._identity = self._file.read(IDENTITY)
+            self._recover()
+            self._whole = True  # the journal is not needed
+            self._position = 0
+            end = self._file.seek(0, os.SEEK_END)
+            self._sum, length = _verified(self._file, path) or (_total(self._file, end), end)
+            if length < end:  # killed after it had grown, before anybody was to look there
+                self._file.truncate(length)
+            self._start(length)
+            self._open = stack.pop_all()
 
     def _recover(self) -> None:
         """Finish what a killed process began. Doing it twice does no harm."""
         journal = journal_of(self.path)
-        clear_leftovers([journal])
+        clear_leftovers(self.path.parent)
+        end = self._file.seek(0, os.SEEK_END)
         if not journal.exists():
             return
-        content = journal.read_bytes()
+        with opened(journal, 2 * end + 2**20) as file:
+            content = file.read()
         magic, checksum, body = content[:8], content[8:12], content[12:]
         if magic == MAGIC and checksum == _checksum(body) and body[:IDENTITY] == self._identity:
-            _apply(self._file, _pages(body[IDENTITY:]))
+            pages = _pages(body[IDENTITY:])
+            if all(place % PAGE == 0 and place + len(page) <= end for place, page in pages.items()):
+                _apply(self._file, pages)
 
     def _start(self, end: int) -> None:
         self._old_end = self._end = end
@@ -78,20 +141,41 @@ class JournaledFile(io.RawIOBase):
 
     def commit(self) -> None:
         """Make all that was written part of the file. Where the disk is full, the file stays as it was."""
+        total = self._seal()
         try:
             self._file.seek(self._old_end)
             _write(self._file, self._tail)
             os.fsync(self._file.fileno())  # also the pages of the last commit, whose journal is about to go
             self._write_journal()
-        except OSError as error:
+        except (OSError, LocusError) as error:
             self._file.truncate(self._old_end)
+            reason = error.strerror if isinstance(error, OSError) else error
             raise LocusError(
-                f"{self.path} cannot grow: {error.strerror}; what it holds is sound, so put this right and run again"
+                f"{self.path} cannot grow: {reason}; what it holds is sound, so put this right and run again"
             ) from error
         self._whole = False
         _apply(self._file, self._changed)
         self._whole = True
+        self._sum = total
         self._start(self._file.seek(0, os.SEEK_END))
+
+    def _seal(self) -> int:
+        """Write the checksum of what the file will be, and give the sum in it."""
+        total = self._sum
+        if not self._identity.startswith(OURS):
+            return total
+        last = self._old_end - self._old_end % PAGE
+        for place in sorted({*self._changed, *range(last, self._end, PAGE)}):
+            page = bytearray(min(PAGE, self._end - place))
+            self.seek(place)
+            self.readinto(page)
+            total += _page_sum(place, page)
+            if place < self._old_end:
+                total -= _page_sum(place, self._stored(place))
+        total %= 2**64
+        self.seek(CHECKSUM.start)
+        self.write(_statement(total, self._end))
+        return total
 
     def _write_journal(self) -> None:
         records = (offset.to_bytes(8, "little") + bytes(page) for offset, page in sorted(self._changed.items()))
@@ -105,8 +189,7 @@ class JournaledFile(io.RawIOBase):
             os.fsync(self._file.fileno())
             if self._whole:
                 journal_of(self.path).unlink(missing_ok=True)
-            self._file.close()
-            self._lock.release()
+            self._open.close()
         super().close()
 
     # What h5py asks of a file: to read and write its own buffers, at a place given by seek.
@@ -160,6 +243,9 @@ class JournaledFile(io.RawIOBase):
     def _page(self, place: int) -> bytes | bytearray:
         if place in self._changed:
             return self._changed[place]
+        return self._stored(place)
+
+    def _stored(self, place: int) -> bytes:
         self._file.seek(place)
         return self._file.read(min(PAGE, self._old_end - place))
 

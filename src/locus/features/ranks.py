@@ -4,10 +4,10 @@ import glob
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import h5py
-from filelock import FileLock
 
 from locus.features.feature_file import FeatureFile, Header
 from locus.files import lock
@@ -58,6 +58,6 @@ def _is_complete(path: Path, images: str) -> bool:
         return False
 
 
-def alone(out: Path) -> FileLock:
+def alone(out: Path) -> AbstractContextManager[None]:
     """One process at a time puts files together or looks what there is; the others wait."""
-    return lock(out.with_name(f"{out.name}.ranks"))
+    return lock(out.with_name(f"{out.name}.ranks"), wait=True)

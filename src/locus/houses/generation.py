@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from locus.errors import LocusError
-from locus.files import atomic
+from locus.files import clear_leftovers, load_json, save_json
 from locus.houses.classes import CLASSES
 from locus.houses.house import House, build, stream
 from locus.houses.house_settings import HouseSettings
@@ -45,6 +45,7 @@ def write_houses(
     """Write houses to `out`, one folder each; those that are there already stay as they are."""
     mesh_library("generating houses")
     out = Path(out)
+    clear_leftovers(out)
     _remember(settings, out)
     models, textures = load_models(settings.models), load_textures(settings.textures)
     folders = [out / house_name(seed) for seed in seeds]
@@ -84,17 +85,11 @@ def _visiting_order(house: House, rng: np.random.Generator) -> list[int]:
 def _remember(settings: HouseSettings, out: Path) -> None:
     """Write what the houses in a folder are made with; refuse to mix them with others."""
     file = out / SETTINGS
-    stored = json.dumps(asdict(settings), indent=1, default=str)
-    try:
-        if not file.exists():
-            with atomic(file) as partial:
-                partial.write_text(stored, encoding="utf-8")
-        elif json.loads(file.read_text(encoding="utf-8")) != json.loads(stored):
-            raise LocusError(
-                f"the houses in {out} were made with other settings (see {file}); "
-                "choose another folder or give the same settings"
-            )
-    except OSError as error:
-        raise LocusError(f"{out} cannot be written: {error.strerror}") from None
-    except json.JSONDecodeError:
-        raise LocusError(f"{file} cannot be read as JSON; remove it to start anew") from None
+    now = json.loads(json.dumps(asdict(settings), default=str))
+    if not file.exists():
+        save_json(file, now)
+    elif load_json(file) != now:
+        raise LocusError(
+            f"the houses in {out} were made with other settings (see {file}); "
+            "choose another folder or give the same settings"
+        )

@@ -53,6 +53,8 @@ def filled(network: Network, weights: Weights, derived: str = "") -> Network:
     tensors = {key: tensor for key, tensor in weights.tensors.items() if key != derived}
     if wrong := mismatches(tensors, expected):
         raise WeightsError(f"{weights.where} holds no {type(network).__name__}: {wrong}")
+    if bad := [key for key, tensor in tensors.items() if not tensor.isfinite().all()]:
+        raise WeightsError(f"{weights.where} has weights that are not numbers ({bad[0]}); make or fetch it again")
     network.load_state_dict({**own, **tensors})
     return network.eval().requires_grad_(False)
 

@@ -1,35 +1,54 @@
 """A map's folder: `map.safetensors` (all but its points), `map.json` (to read), `landmarks.ply` (to look at), points.
 
-The safetensors file carries its own copy of the JSON, so that it is whole by itself: a program that is killed while
-saving leaves the map before it, never half of each. What it had written of the new one goes when a map is saved again.
+The safetensors file carries its own copy of the JSON and the name of its points' file, so it alone decides which map is
+there: a program that is killed while saving leaves the map before it or the new one. The other two are made from it,
+name its checksum, and are made again when a map is opened that they do not belong to.
 """
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.numpy import load as deserialize
 from safetensors.numpy import save as serialize
 from scipy.sparse import csr_matrix
 
-from locus.errors import LocusError
-from locus.files import atomic, clear_leftovers, write_json
+from locus.checksums import PLACE, metadata, sealed, sealed_tensors
+from locus.errors import DamagedError, LocusError
+from locus.files import atomic, clear_leftovers, lock, lock_file, opened, read, save_json
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
-from locus.landmarks.point_files import FILE, load_points, serialized
+from locus.landmarks.point_files import load_points, points_file, serialized
 
 VERSION = 1
 ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"
 KIND = "locus landmark map"
+LARGEST = 2**34  # bytes
 GROUPS = {"landmarks": Landmarks, "frames": Frames}
+
+
+@contextmanager
+def writing(folder: Path) -> Generator[Callable[[LandmarkMap], Path], None, None]:
+    """The only process that writes to a map's folder; it is given what writes a map there."""
+    with lock(folder / ARRAYS):
+        yield partial(_write, folder=folder)
 
 
 def save(world: LandmarkMap, folder: Path) -> Path:
     """Write a map to its folder, in place of the one that is there."""
+    with writing(folder) as write:
+        return write(world)
+
+
+def _write(world: LandmarkMap, folder: Path) -> Path:
     arrays = {
         f"{group}.{field.name}": np.ascontiguousarray(getattr(getattr(world, group), field.name))
         for group, kind in GROUPS.items()
@@ -49,40 +68,70 @@ def save(world: LandmarkMap, folder: Path) -> Path:
         "frame names": world.frame_names,
         "provenance": world.provenance,
     }
-    clear_leftovers(folder / name for name in (ARRAYS, HEADER, POINTS, FILE))
+    clear_leftovers(folder)
+    content = sealed_tensors(serialize(arrays, {"header": json.dumps(header)}))
+    if key is not None:  # a file of another name than that of the map before, which needs its own until it is replaced
+        with atomic(folder / points_file(key)) as file:
+            file.write_bytes(points)
     with atomic(folder / ARRAYS) as file:
-        file.write_bytes(serialize(arrays, {"header": json.dumps(header)}))
-        if world.points is not None:  # in place at the last moment: a map does not use points of another one
-            with atomic(folder / FILE) as of_points:
-                of_points.write_bytes(points)
-    if world.points is None:
-        (folder / FILE).unlink(missing_ok=True)
-    write_json(folder / HEADER, header)
-    with atomic(folder / POINTS) as file:
-        file.write_bytes(ply(world.landmarks))
+        file.write_bytes(content)
+    _complete(folder, world.landmarks, header, metadata(content)["checksum"])
     return folder
+
+
+def _complete(folder: Path, landmarks: Landmarks, header: dict[str, Any], checksum: str) -> None:
+    """Make what belongs to the map in a folder, known by its checksum, and is not there; remove what does not."""
+    for file in folder.glob("points*.safetensors"):
+        if header["points"] is None or file.name != points_file(header["points"]):
+            file.unlink()
+    save_json(folder / HEADER, {"map": checksum, **header})
+    with atomic(folder / POINTS) as file:
+        file.write_bytes(ply(landmarks, f"of the map {checksum}"))
+
+
+def _mend(folder: Path, landmarks: Landmarks, header: dict[str, Any], checksum: str) -> None:
+    """Complete the map in a folder if its writer was killed. Where nobody may write, or somebody does, it stays so."""
+    map_file = folder / ARRAYS
+    with suppress(LocusError, OSError):
+        if not lock_file(map_file).exists() and all(
+            checksum.encode() in _start(folder / name) for name in (HEADER, POINTS)
+        ):
+            return
+    with suppress(LocusError, OSError), lock(map_file):
+        if metadata(read(map_file, LARGEST)).get("checksum") == checksum:
+            clear_leftovers(folder)
+            _complete(folder, landmarks, header, checksum)
+
+
+def _start(path: Path) -> bytes:
+    """Where each file to look at names its map."""
+    with opened(path) as file:
+        return file.read(512)
 
 
 def load(folder: Path) -> LandmarkMap:
     """A map from its folder. What is in it is checked before it is used."""
     path = folder / ARRAYS if folder.is_dir() else folder
-    if not path.is_file():
+    if not path.exists():
         raise MapError(f"{folder} holds no map (there is no {ARRAYS}); `locus map SCENE --out {folder}` makes one")
     try:
-        with safe_open(path, "numpy") as file:
-            header = json.loads((file.metadata() or {}).get("header", "null"))
-            _check_header(header, path)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
-    except (SafetensorError, OSError, ValueError) as error:
+        content = read(path, LARGEST)
+        stated = metadata(content)
+        header = json.loads(stated.get("header", "null"))
+        _check_header(header, path)
+        arrays = deserialize(content)
+    except (SafetensorError, OSError, ValueError, RecursionError, DamagedError) as error:
         raise MapError(f"{path} is not a whole map file ({error}); build the map again") from None
     try:
         world = _assembled(header, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, LocusError) as error:
         raise MapError(f"{path} does not hold what a map holds ({error}); build the map again") from None
-    if (key := header.get("points")) is None:
-        return world
-    sizes = {"f": len(world.frames), "scales": len(point_scales(world.radii)), "c": world.landmarks.mean.shape[1]}
-    return replace(world, points=load_points(path.with_name(FILE), key, sizes))
+    if (key := header.get("points")) is not None:
+        sizes = {"f": len(world.frames), "scales": len(point_scales(world.radii)), "c": world.landmarks.mean.shape[1]}
+        world = replace(world, points=load_points(path.parent, key, sizes))
+    if path.name == ARRAYS and (checksum := stated.get("checksum")):
+        _mend(path.parent, world.landmarks, header, checksum)
+    return world
 
 
 def _check_header(header: Any, path: Path) -> None:
@@ -153,7 +202,7 @@ def _check_indices(world: LandmarkMap) -> None:
         raise MapError(f"no frame is of {world.environments[min(missing)]}")
 
 
-def ply(landmarks: Landmarks) -> bytes:
+def ply(landmarks: Landmarks, comment: str = "of LoCUS") -> bytes:
     """The landmarks as coloured points with normals, for any mesh viewer."""
     kind = [(name, "<f4") for name in ("x", "y", "z", "nx", "ny", "nz")]
     kind += [(name, "u1") for name in ("red", "green", "blue")] + [(n, "<f4") for n in ("radius", "score")]
@@ -161,6 +210,7 @@ def ply(landmarks: Landmarks) -> bytes:
     columns = (*landmarks.position.T, *landmarks.normal.T, *landmarks.colour.round().T)
     for (name, _), column in zip(kind, (*columns, landmarks.radius, landmarks.score), strict=True):
         table[name] = column
-    lines = ["ply", "format binary_little_endian 1.0", "comment landmarks of LoCUS", f"element vertex {len(table)}"]
+    lines = ["ply", "format binary_little_endian 1.0", f"comment checksum {PLACE}", f"comment landmarks {comment}"]
+    lines += [f"element vertex {len(table)}"]
     lines += [f"property {'float' if code == '<f4' else 'uchar'} {name}" for name, code in kind]
-    return "\n".join([*lines, "end_header", ""]).encode() + table.tobytes()
+    return sealed("\n".join([*lines, "end_header", ""]).encode() + table.tobytes())

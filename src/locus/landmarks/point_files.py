@@ -1,4 +1,7 @@
-"""`points.safetensors`, the points of a map: beside it, because it is many times as large, and read only as needed."""
+"""`points-KEY.safetensors`, the points of a map: beside it, because it is many times as large, and read only as needed.
+
+The key is of their content: the points of the map before stay until the new map is there.
+"""
 
 import json
 import warnings
@@ -11,14 +14,20 @@ from numpy import ndarray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from locus.files import content_hash
+from locus.checksums import sealed_tensors
+from locus.errors import DamagedError
+from locus.files import content_hash, verified
 from locus.landmarks.map import MapError
 from locus.landmarks.points import MapPoints, joined, starts
 
-FILE = "points.safetensors"
+VERIFIED = 2**32  # bytes of points that are looked through whenever a map is opened, in seconds
 ARRAYS: dict[str, Any] = {
     field.name: field.type for field in fields(MapPoints) if field.name not in ("start", "detector")
 }
+
+
+def points_file(key: str) -> str:
+    return f"points-{key[:16]}.safetensors"
 
 
 def serialized(points: MapPoints) -> tuple[bytes, str]:
@@ -26,15 +35,20 @@ def serialized(points: MapPoints) -> tuple[bytes, str]:
     together = joined([points])
     arrays = {name: getattr(together, name) for name in ARRAYS}
     key = content_hash(points.detector, *arrays.values())
-    return serialize(arrays, {"points": key, "detector": points.detector}), key
+    return sealed_tensors(serialize(arrays, {"points": key, "detector": points.detector})), key
 
 
-def load_points(path: Path, key: str, sizes: dict[str, int]) -> MapPoints | None:
+def load_points(folder: Path, key: str, sizes: dict[str, int]) -> MapPoints | None:
     """The points that a map names, of so many frames `f`, `scales` and dimensions `c`. Nothing of them is read yet.
 
     Without them, or if they are another map's, a map can still be used, and a warning says so.
     """
+    path = folder / points_file(key)
+    if not path.exists():
+        path = folder / "points.safetensors"  # of earlier versions
     try:
+        if path.stat().st_size <= VERIFIED:
+            verified(path)
         with safe_open(path, "numpy") as file:  # which also checks that the arrays fill the file
             stated = file.metadata() or {}
         if stated.get("points") == key:
@@ -42,6 +56,8 @@ def load_points(path: Path, key: str, sizes: dict[str, int]) -> MapPoints | None
             return MapPoints(starts(arrays["count"]), **arrays, detector=stated["detector"])
     except FileNotFoundError:
         pass
+    except DamagedError as error:
+        raise MapError(str(error)) from None
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise MapError(f"{path} does not hold the points of a map ({error}); build the map again") from None
     warnings.warn(f"{path} is missing or belongs to another map; only landmarks are used", stacklevel=2)

@@ -12,15 +12,16 @@ from huggingface_hub import ModelCard, PyTorchModelHubMixin, constants, get_sess
 from jaxtyping import Float, UInt8
 from numpy import ndarray
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
 from locus import backbones
 from locus.backbones import Backbone
 from locus.backbones.conversion import mismatches
+from locus.checksums import sealed_tensors
 from locus.errors import LocusError
-from locus.files import atomic
+from locus.files import atomic, load_json, read, save_json
 from locus.model.authors import authors_head
 from locus.model.card import card
 from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
@@ -168,9 +169,8 @@ class LoCUS(
         """What was learned, and the name of what was not, for `from_pretrained`; each file whole at any moment."""
         learned = {name: weight.detach().cpu().contiguous() for name, weight in self.head.state_dict().items()}
         with atomic(save_directory / WEIGHTS) as file:
-            file.write_bytes(serialize(learned))
-        with atomic(save_directory / CONFIG) as file:
-            file.write_text(json.dumps(self.config, indent=2, sort_keys=True) + "\n")
+            file.write_bytes(sealed_tensors(serialize(learned)))
+        save_json(save_directory / CONFIG, dict(sorted(self.config.items())))
 
     _save_pretrained = write  # as the hub's mixin calls it
 
@@ -189,6 +189,8 @@ class LoCUS(
         if alone:
             options["local_files_only"] = True  # it may have been fetched before
         try:
+            if (config := Path(name) / CONFIG).exists():
+                load_json(config)  # before the hub's own client opens it, which believes all that it finds
             return super().from_pretrained(name, **options)
         except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
             here = Path(name).is_dir()
@@ -207,14 +209,15 @@ class LoCUS(
         of_hub = {name: options.pop(name) for name in HUB_OPTIONS}
         file = Path(model_id) / WEIGHTS
         if not Path(model_id).is_dir():
-            file = hf_hub_download(model_id, WEIGHTS, **of_hub)
+            load_json(Path(hf_hub_download(model_id, CONFIG, **of_hub)))
+            file = Path(hf_hub_download(model_id, WEIGHTS, **of_hub))
         model = cls(**options)
         if model.backbone.fingerprint != config["backbone_fingerprint"]:
             raise ModelError(
                 f"{model_id} was learned on a {config['backbone']} with weights {config['backbone_fingerprint']}, but "
                 f"{model.backbone.name} has {model.backbone.fingerprint} here: its features would mean nothing"
             )
-        _load_learned(model.head, load_file(file), model_id)
+        _load_learned(model.head, deserialize(read(file)), model_id)
         return model
 
     @classmethod
@@ -254,4 +257,6 @@ def _load_learned(head: nn.Module, learned: dict[str, Tensor], source: str | Pat
     """Fill a head; every weight must be there, fit, and be wanted."""
     if wrong := mismatches(learned, {name: weight.shape for name, weight in head.state_dict().items()}):
         raise ModelError(f"{source} does not fit the head: {wrong}")
+    if bad := [name for name, weight in learned.items() if not weight.isfinite().all()]:
+        raise ModelError(f"{source} has weights that are not numbers ({bad[0]}); make or fetch it again")
     head.load_state_dict(learned)

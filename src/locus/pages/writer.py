@@ -10,7 +10,6 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
-from locus.errors import LocusError
 from locus.files import atomic
 from locus.pages.pictures import Picture
 
@@ -18,11 +17,8 @@ from locus.pages.pictures import Picture
 def write(path: Path, template: str, **values: Any) -> Path:
     """Write a page to `path`, whole or not at all."""
     page = render(template, **values)
-    try:
-        with atomic(path) as file:
-            file.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise LocusError(f"the page cannot be written to {path}: {error.strerror}") from None
+    with atomic(path) as file:
+        file.write_text(page, encoding="utf-8")
     return path
 
 

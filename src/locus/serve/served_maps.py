@@ -6,10 +6,9 @@ from pathlib import Path
 from locus.errors import LocusError
 from locus.landmarks import LandmarkMap, merge
 from locus.landmarks.map_files import ARRAYS
-from locus.landmarks.point_files import FILE
 from locus.model import LoCUS
 
-State = tuple[tuple[int, int, int], ...]
+State = tuple[int, int, int]
 
 
 class ServedMaps:
@@ -59,12 +58,9 @@ def _together(loaded: dict[Path, LandmarkMap]) -> LandmarkMap:
 
 
 def _state(folder: Path) -> State:
-    """Changes when the map's files do; zeros where there is none."""
-    found = []
-    for name in (ARRAYS, FILE):
-        try:
-            stat = (folder / name).stat()
-            found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
-        except OSError:
-            found.append((0, 0, 0))
-    return tuple(found)
+    """Changes when the map's file does, which names its points; zeros where there is none."""
+    try:
+        stat = (folder / ARRAYS).stat()
+    except OSError:
+        return (0, 0, 0)
+    return (stat.st_ino, stat.st_size, stat.st_mtime_ns)

@@ -5,7 +5,6 @@ a pose says how exact it is if its inliers are right; the probability also count
 for each kind of pose, stand in probability.json, which `python -m locus.evaluation.probability_fit` writes.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
+from locus.files import load_json
 from locus.tasks.uncertainty import deviations
 
 RIGHT = (0.1, 5.0)  # metres and degrees
@@ -89,4 +89,4 @@ def on_curve(curve: dict[str, Any], evidence: Evidence) -> float:
 @cache
 def curves() -> dict[str, dict[str, Any]]:
     """By kind of pose."""
-    return json.loads(CURVES.read_text(encoding="utf-8"))
+    return load_json(CURVES)

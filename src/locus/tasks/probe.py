@@ -11,12 +11,14 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int32
 from numpy import ndarray
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
 from torch import Tensor
 
+from locus.checksums import metadata, sealed_tensors
 from locus.errors import LocusError
-from locus.files import atomic
+from locus.files import atomic, read
 from locus.model import LoCUS
 from locus.pages.pictures import enlarged
 from locus.scenes.scene import LabelClass
@@ -87,7 +89,7 @@ class Probe:
         stated |= {name: getattr(self, name) for name in ("scale", "objects", "model", "fingerprint")}
         with atomic(Path(path)) as file:
             tensors = {"weight": self.weight, "bias": self.bias}
-            file.write_bytes(serialize(tensors, metadata={"locus probe": json.dumps(stated)}))
+            file.write_bytes(sealed_tensors(serialize(tensors, metadata={"locus probe": json.dumps(stated)})))
 
     @classmethod
     def load(cls, path: str | Path) -> "Probe":
@@ -95,10 +97,9 @@ class Probe:
         if not path.is_file():
             raise ProbeError(f"{path} does not exist; `locus segment fit` makes probes")
         try:
-            with safe_open(path, "pt") as file:
-                text = (file.metadata() or {}).get("locus probe")
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a dictionary
-        except (SafetensorError, OSError) as error:
+            content = read(path)
+            text, weights = metadata(content).get("locus probe"), deserialize(content)
+        except (SafetensorError, OSError, ValueError) as error:
             raise ProbeError(f"{path} is no probe, or damaged: {error}") from None
         if text is None:
             raise ProbeError(f"{path} is a safetensors file, but no probe of `locus segment fit`")
@@ -110,6 +111,8 @@ class Probe:
             weight, bias = weights["weight"], weights["bias"]
             if weight.shape[0] != len(classes) or bias.shape != (len(classes),):
                 raise ProbeError(f"{path} has {len(classes)} classes but weights {tuple(weight.shape)}; it is damaged")
+            if not (weight.isfinite().all() and bias.isfinite().all()):
+                raise ProbeError(f"{path} has weights that are not numbers; fit the probe again")
             source, fingerprint = str(stated["model"]), str(stated["fingerprint"])
             return cls(classes, weight, bias, int(stated["scale"]), bool(stated["objects"]), source, fingerprint)
         except (KeyError, TypeError, ValueError) as error:

@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import pickle
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -12,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from locus.files import atomic, clear_leftovers, write_json
-from locus.model import CONFIG, WEIGHTS
+from locus.checksums import PLACE, sealed, verify
+from locus.errors import DamagedError, LocusError
+from locus.files import atomic, clear_leftovers, load_json, lock_file, opened, read, save_json
 from locus.training.settings import Settings, TrainingError
 
 SETTINGS, METRICS, CURVES = "training.json", "metrics.jsonl", "curves.png"
@@ -39,14 +42,20 @@ def save_state(state: State, path: Path) -> None:
     whole = io.BytesIO()  # written by torch itself, a full disk would be no OSError
     torch.save(vars(state), whole)
     with atomic(path) as file:
-        file.write_bytes(whole.getbuffer())
+        file.write_bytes(sealed(whole.getvalue()))
 
 
 def load_state(path: Path) -> State:
     try:
-        return State(**torch.load(path, map_location="cpu", weights_only=True))
-    except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, KeyError, ValueError, OSError) as error:
-        raise TrainingError(f"the checkpoint {path} cannot be read ({error}); delete it to begin again") from None
+        state = State(**torch.load(io.BytesIO(read(path)), map_location="cpu", weights_only=True))
+        if not all(weight.isfinite().all() for weight in state.head.values()):
+            raise ValueError("it has weights that are not numbers")
+        return state
+    except pickle.UnpicklingError:
+        reason = "it is not one of LoCUS"  # torch would advise to run what is in it
+    except (RuntimeError, EOFError, TypeError, KeyError, ValueError, AttributeError, OSError, DamagedError) as error:
+        reason = (str(error) or "it is cut short").splitlines()[0]
+    raise TrainingError(f"the checkpoint {path} cannot be read ({reason}); delete it to begin again")
 
 
 def provenance(settings: Settings, head: nn.Module, sources: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,26 +71,24 @@ def provenance(settings: Settings, head: nn.Module, sources: Mapping[str, Any]) 
 
 def begin(folder: Path, described: dict[str, Any]) -> None:
     """Make the run's folder, or take up the run in it; another run's folder is refused."""
-    folder.mkdir(parents=True, exist_ok=True)
-    clear_leftovers(folder / name for name in (SETTINGS, METRICS, LAST, BEST, START, CURVES, CONFIG, WEIGHTS))
+    for part in (folder, folder / LAST.parent):
+        clear_leftovers(part)
     file = folder / SETTINGS
     if file.is_file():
         check_same(folder, _told(file), described)
-    elif any(folder.iterdir()):
+    elif any(other != lock_file(file) for other in folder.iterdir()):
         raise TrainingError(f"{folder} holds other things than a run; name a new folder with --out")
-    write_json(file, described)
+    save_json(file, described)
     state = last_state(folder)
     keep_metrics(folder / METRICS, -1 if state is None else state.step)
 
 
 def _told(file: Path) -> dict[str, Any]:
     """What a run was told."""
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        if isinstance(told["settings"], dict):
+    with suppress(LocusError):
+        told = load_json(file)
+        if isinstance(told.get("settings"), dict):
             return told
-    except (ValueError, KeyError, TypeError):
-        pass
     raise TrainingError(f"{file} is damaged; remove {file.parent} to begin again, or name a new folder")
 
 
@@ -104,20 +111,33 @@ def check_same(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> Non
 
 
 def append_metrics(path: Path, row: dict[str, Any]) -> None:
-    with path.open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    with path.open("ab") as file:
+        file.write(_line(row))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    """Each line has a checksum of its own: the file grows, and is read by others."""
+    return sealed(json.dumps({"checksum": PLACE, **row}).encode()) + b"\n"
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Rows so far. A last line cut short by a crash is left out."""
     if not path.is_file():
         return []
+    with opened(path) as file:
+        *lines, _ = file.read().split(b"\n")
     rows = []
-    for line in path.read_text().splitlines():
+    for number, line in enumerate(lines, 1):
         try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
+            verify(line, path)
+            row = json.loads(line)
+            row.pop("checksum", None)
+            int(row["step"])
+            rows.append(row)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DamagedError):
+            raise TrainingError(f"line {number} of {path} is damaged; delete that line, and run again") from None
     return rows
 
 
@@ -125,4 +145,4 @@ def keep_metrics(path: Path, step: int) -> None:
     """Drop what was measured after the checkpoint that the run goes on from: it will be measured again."""
     rows = [row for row in read_metrics(path) if row["step"] <= step]
     with atomic(path) as file:
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        file.write_bytes(b"".join(map(_line, rows)))

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from safetensors.torch import save
 from torch import Tensor
 
+from locus.checksums import sealed_tensors
 from locus.errors import LocusError
 from locus.files import atomic
 from locus.keypoints import detector
@@ -90,7 +91,8 @@ def train_glue(
         optimiser.step()
         if (step + 1) % WRITE_EVERY == 0 or step + 1 == settings.steps:
             with atomic(out) as file:
-                file.write_bytes(save({name: tensor.half() for name, tensor in network.state_dict().items()}))
+                halves = {name: tensor.half() for name, tensor in network.state_dict().items()}
+                file.write_bytes(sealed_tensors(save(halves)))
     tenth = max(1, len(said) // 10)
     (loss_first, found_first), (loss_last, found_last) = (
         np.mean(part, axis=0) for part in (said[:tenth], said[-tenth:])

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError
 from torch import Tensor
 
+from locus.errors import LocusError
 from locus.features.reduction import sample_rows
 from locus.model import LoCUS
 from locus.model.heads import start_from_pca
@@ -235,7 +235,7 @@ class Trainer:
                 save_state(state, self.folder / BEST)
                 self.model.write(self.folder)
             save_state(state, self.folder / LAST)
-        except (OSError, SafetensorError) as error:
+        except (OSError, LocusError) as error:
             raise TrainingError(
                 f"step {self.step} could not be saved in {self.folder} ({error}); once that is put right, the same "
                 "command goes on from the checkpoint before, which is whole"

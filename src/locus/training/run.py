@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ from tensorboardX import SummaryWriter
 from locus import backbones
 from locus.backbones import Backbone
 from locus.features.cache import check_room
+from locus.files import lock
 from locus.model import LoCUS, this_device
 from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
 from locus.scenes.fingerprint import scene_fingerprint
 from locus.scenes.load import AS_STATED, SceneReading
-from locus.training.checkpoints import CURVES, METRICS, begin, last_state, provenance, read_metrics
+from locus.training.checkpoints import CURVES, METRICS, SETTINGS, begin, last_state, provenance, read_metrics
 from locus.training.curve_picture import draw_curves
 from locus.training.environments import Environment, estimate, open_environments, split_by_space
 from locus.training.loop import Trainer
@@ -62,7 +63,10 @@ def train(
     """
     processes = Processes.of_torchrun()
     watcher = Watcher(progress, processes.first)
+    alone = ExitStack()  # the only process that writes to the folder
     try:
+        if processes.first:
+            alone.enter_context(lock(Path(out) / SETTINGS))
         trained, kept = _opened(scenes, val, reading)
         model = _model(settings)
         train_on, validate_on = _environments(trained, kept, model.backbone, settings, cache, watcher, processes)
@@ -83,6 +87,7 @@ def train(
         return _run(trainer, watcher)
     finally:
         processes.close()
+        alone.close()
 
 
 def _opened(
@@ -167,7 +172,7 @@ def _run(trainer: Trainer, watcher: Watcher) -> RunSummary:
 
 @contextmanager
 def stop_request() -> Generator[Callable[[], bool], None, None]:
-    """Whether Ctrl-C was pressed. The step under way is finished first; pressed again, it stops at once."""
+    """Whether Ctrl-C was pressed, or SIGTERM came. The step under way is finished first; a second one stops at once."""
     asked = False
 
     def remember(*_: object) -> None:
@@ -179,11 +184,12 @@ def stop_request() -> Generator[Callable[[], bool], None, None]:
     if threading.current_thread() is not threading.main_thread():  # only there can signals be heard
         yield lambda: False
         return
-    before = signal.signal(signal.SIGINT, remember)
+    before = {each: signal.signal(each, remember) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield lambda: asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _show(out: Path, rows: list[dict[str, Any]]) -> None:

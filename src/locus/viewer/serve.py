@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from locus.errors import LocusError
 from locus.ports import busy
+from locus.viewer.guard import guarded_sockets, limit_uploads
 
 if TYPE_CHECKING:
     import viser
@@ -17,9 +18,10 @@ def server(host: str, port: int) -> Generator["viser.ViserServer", None, None]:
     """A viser server, stopped at the end. Port 0 takes a free one."""
     import viser
 
-    with redirect_stdout(StringIO()):  # viser prints a box of its own
+    with redirect_stdout(StringIO()), guarded_sockets(host):  # viser prints a box of its own
         running = viser.ViserServer(host, port, verbose=False)
     try:
+        limit_uploads(running)
         if port and running.get_port() != port:  # taken in between: viser goes on to the next
             raise LocusError(busy(host, port))
         yield running

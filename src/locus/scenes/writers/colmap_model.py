@@ -16,10 +16,11 @@ from numpy import ndarray
 from numpy.typing import DTypeLike
 from scipy.spatial.transform import Rotation
 
+from locus.files import atomic_folder
 from locus.geometry import Camera, invert, transform
 from locus.progress import track
 from locus.scenes.scene import Frame, Scene
-from locus.scenes.writers.new_folder import new_folder, save_depth, save_png, warn_of_far, write_readable
+from locus.scenes.writers.frame_files import save_depth, save_png, warn_of_far, write_readable
 
 POINTS = 100_000  # in the whole model
 DEPTH_SCALE = 1000.0
@@ -45,7 +46,7 @@ class ColmapImage(NamedTuple):
 
 
 def write(scene: Scene, path: Path, progress: bool = False) -> Path:
-    with new_folder(path) as partial:
+    with atomic_folder(path) as partial:
         frames = track(scene, "writing frames", len(scene), progress)
         share = max(POINTS // max(len(scene), 1), 1)
         images = write_readable(frames, lambda frame: _write_frame(partial, frame, share), path)

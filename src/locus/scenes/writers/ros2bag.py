@@ -15,11 +15,12 @@ from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
 from locus.errors import SceneError
+from locus.files import atomic_folder
 from locus.geometry import Camera
 from locus.progress import track
 from locus.scenes.formats.rosbag_storage import check_installed
 from locus.scenes.scene import Frame, Scene
-from locus.scenes.writers.new_folder import new_folder, write_readable
+from locus.scenes.writers.frame_files import write_readable
 
 COLOUR, DEPTH, OPTICAL = "/camera/color", "/camera/aligned_depth_to_color", "camera_color_optical_frame"
 APART = 10**8  # nanoseconds between frames whose names are no times
@@ -33,7 +34,7 @@ def write(scene: Scene, path: Path, progress: bool = False) -> Path:
     from rosbags.rosbag2 import Writer
 
     stamps = _stamps([source.name for source in scene.sources])
-    with new_folder(path) as partial:
+    with atomic_folder(path) as partial:
         inner = partial / path.name  # rosbags makes its folder itself and calls the file in it the same
         with Writer(inner, version=8) as writer:
             messages = Messages(writer)

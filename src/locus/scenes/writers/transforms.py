@@ -10,11 +10,12 @@ from jaxtyping import Num
 from numpy import ndarray
 
 from locus.errors import LocusError
+from locus.files import atomic_folder
 from locus.geometry import OPENGL_FROM_OPENCV
 from locus.progress import track
 from locus.scenes.formats.nerfstudio import FILE
 from locus.scenes.scene import Frame, LabelClass, Scene
-from locus.scenes.writers.new_folder import LARGEST, new_folder, save_png, write_readable
+from locus.scenes.writers.frame_files import LARGEST, save_png, write_readable
 
 FINE_ENOUGH = 256.0  # units per metre; the coarsest that data sets with 16-bit depth use
 
@@ -34,7 +35,7 @@ def write_frames(
     path: Path, frames: Iterable[Frame], classes: Sequence[LabelClass] = (), depth_scale: float = 1000.0
 ) -> Path:
     """Write frames that come one at a time."""
-    with new_folder(path) as partial:
+    with atomic_folder(path) as partial:
         content = {
             "camera_model": "PINHOLE",
             "depth_unit_scale_factor": 1 / depth_scale,

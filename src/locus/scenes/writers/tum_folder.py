@@ -13,11 +13,12 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.errors import SceneError
+from locus.files import atomic_folder
 from locus.geometry import Camera
 from locus.progress import track
 from locus.scenes.scene import Frame, Scene
 from locus.scenes.trajectory import is_number, write_trajectory
-from locus.scenes.writers.new_folder import new_folder, save_depth, save_png, warn_of_far, write_readable
+from locus.scenes.writers.frame_files import save_depth, save_png, warn_of_far, write_readable
 
 DEPTH_SCALE = 5000.0
 
@@ -54,7 +55,7 @@ def write(scene: Scene, path: Path, progress: bool = False) -> Path:
         far = depth is not None and save_depth(partial / "depth" / file, depth, DEPTH_SCALE)
         return TumLine(time, file, pose, depth is not None, far)
 
-    with new_folder(path) as partial:
+    with atomic_folder(path) as partial:
         lines = write_readable(track(scene, "writing frames", len(scene), progress), write_frame, path)
         for kind, listed_lines in (("rgb", lines), ("depth", [line for line in lines if line.has_depth])):
             rows = [f"{line.time} {kind}/{line.file}\n" for line in listed_lines]

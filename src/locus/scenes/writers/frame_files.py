@@ -1,10 +1,7 @@
-"""A folder that is there whole or not at all, and the frames and maps that go into it."""
+"""The frames and maps that go into a folder of any format."""
 
-import shutil
-import tempfile
 import warnings
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,26 +15,6 @@ from locus.scenes.scene import Frame
 
 LARGEST = 65534  # in 16 bits; 65535 means unknown to many readers
 Entry = TypeVar("Entry")
-
-
-@contextmanager
-def new_folder(path: Path) -> Generator[Path, None, None]:
-    """A temporary folder to write to, beside `path`; it becomes `path` if all went well, and vanishes if not."""
-    if path.exists():
-        raise SceneError(f"{path} exists already; choose another folder or remove it first")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    except OSError as error:
-        raise SceneError(f"{path} cannot be written: {error.strerror}") from None
-    try:
-        yield partial
-        partial.chmod(0o755)
-        partial.rename(path)
-    except OSError as error:
-        raise SceneError(f"{path} cannot be written: {error}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_readable(frames: Iterable[Frame], write_frame: Callable[[Frame], Entry], path: Path) -> list[Entry]:
