@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from locus.scenes.native import export
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -19,7 +18,7 @@ from locus.keypoints.place_glue import SHIPPED
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.model.shipped import MODELS
-from locus.scenes import load_scene
+from locus.scenes import export, load_scene
 from locus.scenes.scene import LabelClass
 from locus.tasks.probability import CURVES
 from locus.tasks.probe import Probe

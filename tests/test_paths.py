@@ -26,6 +26,7 @@ NO_PATHS = {
     ("scenes/writers/ros2bag.py", "{}/camera_info"): "a topic of ROS",
     ("scenes/writers/ros2bag.py", "{}/image_raw"): "a topic of ROS",
     ("scenes/reading.py", "/.join"): "a frame's name, the same on every system",
+    ("viewer/strangers.py", "//{}"): "what comes before a host in an address",
     ("viewer/canvas.py", "/cameras/{}"): "a node of the viewer's tree",
 }
 TAKE_PATHS = {"Path", "PurePath", "open", "joinpath", "with_name"}

@@ -156,7 +156,7 @@ def test_an_interrupted_export_leaves_nothing_behind(folder, tmp_path, monkeypat
         export(scene, tmp_path / "out", to)
     assert [p.name for p in tmp_path.iterdir()] == ["room"]
     (tmp_path / "taken").mkdir()
-    with pytest.raises(SceneError, match="exists already"):
+    with pytest.raises(LocusError, match="exists already"):
         export(scene, tmp_path / "taken", to)
 
 

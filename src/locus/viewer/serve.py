@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from locus.errors import LocusError
 from locus.ports import busy
-from locus.viewer.guard import guarded_sockets, limit_uploads
+from locus.viewer.strangers import guarded_sockets, limit_uploads
 
 if TYPE_CHECKING:
     import viser

@@ -5,9 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from locus.viewer import guard
-from locus.viewer.guard import AT_ONCE, MESSAGE, UPLOAD, is_own
 from locus.viewer.serve import server
+from locus.viewer.strangers import AT_ONCE, MESSAGE, UPLOAD, is_own
 
 viser = pytest.importorskip("viser", reason="the extra `viewer` is not installed")
 msgspec = pytest.importorskip("msgspec")
