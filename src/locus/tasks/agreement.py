@@ -16,7 +16,7 @@ METRES, DEGREES = 0.5, 10.0  # that an answer may be off and still agree
 REACH = 3.0  # metres: a rotation that is off counts as much as the points so far around the camera are off
 APART = (0.5, 30.0)  # metres or degrees between different viewpoints
 VIEWPOINTS = 4  # that must agree
-SHARE = 0.3  # of the answers, each counted by its probability, that must agree
+SHARE = 0.3  # of the answers, each counted by its confidence, that must agree
 SCALE = 0.1  # that the scale may be uncertain by, as a share of it
 ROUNDS = 10  # of fitting to the answers that agree
 
@@ -37,7 +37,7 @@ class Agreement:
     viewpoints: int
     """Different viewpoints among the answers that agree."""
     share: float
-    """Of the answers, counted by their probability, that agree."""
+    """Of the answers, counted by their confidence, that agree."""
     metres: float
     """Standard error of the positions of B's cameras in A: how much they change when viewpoints are left out."""
     degrees: float
@@ -51,9 +51,9 @@ class Agreement:
         if self.viewpoints < VIEWPOINTS:
             return f"{count}, from {self.viewpoints} different viewpoints, and {VIEWPOINTS} are needed"
         if self.share < SHARE:
-            return f"{count}, {self.share:.0%} of them by probability, and {SHARE:.0%} are needed"
+            return f"{count}, {self.share:.0%} of them by confidence, and {SHARE:.0%} are needed"
         if self.scale_error > SCALE:
-            return f"{count}, but their scale is uncertain by {self.scale_error:.0%}, and at most {SCALE:.0%} is allowed"
+            return f"{count}, but their scale is uncertain by {self.scale_error:.0%}, and {SCALE:.0%} is allowed"
         return ""
 
     def placed(self, poses_b: Poses) -> Poses:
@@ -67,7 +67,7 @@ def agreed_motion(poses_a: Poses, poses_b: Poses, weights: Float[ndarray, " n"],
     Args:
         poses_a: Of each camera, `world_from_camera` in A.
         poses_b: The same cameras in B.
-        weights: How far each answer is to be believed: its probability.
+        weights: How far each answer is to be believed: its confidence.
         scale: Whether B has an unknown unit of length, as recordings of one camera without depth do.
     """
     hypotheses = _pairs(poses_a, poses_b) if scale else [(motion, 1.0) for motion in poses_a @ np.linalg.inv(poses_b)]
@@ -154,7 +154,9 @@ def _misfit(fit: Fit, a: Poses, b: Poses) -> Float[ndarray, " n"]:
     return np.maximum(metres / METRES, degrees / DEGREES)
 
 
-def _apart(a: Float[ndarray, "*n 4 4"], b: Float[ndarray, "*m 4 4"]) -> tuple[Float[ndarray, "*k"], Float[ndarray, "*k"]]:
+def _apart(
+    a: Float[ndarray, "*n 4 4"], b: Float[ndarray, "*m 4 4"]
+) -> tuple[Float[ndarray, "*k"], Float[ndarray, "*k"]]:
     """Metres between poses, and degrees."""
     cosine = (np.einsum("...ij,...ij->...", a[..., :3, :3], b[..., :3, :3]) - 1) / 2
     return np.linalg.norm(a[..., :3, 3] - b[..., :3, 3], axis=-1), np.degrees(np.arccos(cosine.clip(-1, 1)))
