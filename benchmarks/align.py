@@ -32,7 +32,7 @@ from locus.geometry import invert, pose_error
 from locus.model import load
 from locus.model.shipped import DEFAULT
 from locus.progress import track
-from locus.tasks.agreement import Agreement, agreed_motion
+from locus.tasks.agreement import AgreedMotion, agreed_motion
 from locus.tasks.sessions import FRAMES, spread_over
 
 MAPPED = 48  # frames of a map at most
@@ -132,7 +132,7 @@ def separation(random: np.random.Generator, scale: bool) -> tuple[Float[ndarray,
     return a_from_b, float(np.exp(random.uniform(-1, 1))) if scale else 1.0
 
 
-def fitted(answers: Sequence[Answer], a_from_b: Float[ndarray, "4 4"], unit: float, scale: bool) -> Agreement | None:
+def fitted(answers: Sequence[Answer], a_from_b: Float[ndarray, "4 4"], unit: float, scale: bool) -> AgreedMotion | None:
     """What the frames that were localized agree on, in B's own coordinates; None if none was localized."""
     if not answers:
         return None
@@ -142,7 +142,7 @@ def fitted(answers: Sequence[Answer], a_from_b: Float[ndarray, "4 4"], unit: flo
     return agreed_motion(poses_a, poses_b, np.array([each["confidence"] for each in answers]), scale=scale)
 
 
-def row(answers: Sequence[Answer], agreement: Agreement | None, a_from_b: Float[ndarray, "4 4"], unit: float) -> str:
+def row(answers: Sequence[Answer], agreement: AgreedMotion | None, a_from_b: Float[ndarray, "4 4"], unit: float) -> str:
     """Answers, those that agree, their viewpoints, and the error at the cameras with what is said of it."""
     if agreement is None or agreement.reason:
         return "refused: " + ("no frame was localized" if agreement is None else agreement.reason)

@@ -26,7 +26,7 @@ Fit = tuple[Float[ndarray, "4 4"], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class AgreedMotion:
     """A motion, the answers that agree with it, and how far it can be trusted."""
 
     a_from_b: Float[ndarray, "4 4"]
@@ -61,7 +61,9 @@ class Agreement:
         return self.a_from_b @ _scaled(poses_b, self.scale)
 
 
-def agreed_motion(poses_a: Poses, poses_b: Poses, weights: Float[ndarray, " n"], *, scale: bool = False) -> Agreement:
+def agreed_motion(
+    poses_a: Poses, poses_b: Poses, weights: Float[ndarray, " n"], *, scale: bool = False
+) -> AgreedMotion:
     """The motion that at least one answer agrees with, and most do by weight.
 
     Args:
@@ -88,7 +90,7 @@ def agreed_motion(poses_a: Poses, poses_b: Poses, weights: Float[ndarray, " n"],
     viewpoint = _viewpoints(poses_a[agree])
     errors = _errors(fit, poses_a[agree], poses_b[agree], weights[agree], viewpoint, scale)
     share = weights[agree].sum() / max(weights.sum(), 1e-12)
-    return Agreement(*fit, agree, len(np.unique(viewpoint)), float(share), *errors)
+    return AgreedMotion(*fit, agree, len(np.unique(viewpoint)), float(share), *errors)
 
 
 def _pairs(poses_a: Poses, poses_b: Poses) -> list[Fit]:

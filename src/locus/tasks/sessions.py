@@ -15,7 +15,7 @@ from locus.landmarks import LandmarkMap, merge, session_of
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Frame
-from locus.tasks.agreement import Agreement, agreed_motion
+from locus.tasks.agreement import AgreedMotion, agreed_motion
 from locus.tasks.localize import localize
 
 FRAMES = 40  # of a session, that are localized
@@ -34,7 +34,7 @@ class AlignedSession:
 
     environment: str
     """Of the map, in which the session was recorded."""
-    agreement: Agreement
+    agreement: AgreedMotion
     asked: int
     """Frames that were looked for in the map."""
     by_colour: int
