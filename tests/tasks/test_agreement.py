@@ -8,7 +8,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 from locus.geometry import invert, pose_error
-from locus.tasks.agreement import REACH, SHARE, VIEWPOINTS, agreed_motion
+from locus.tasks.agreement import CONFIDENT, REACH, SHARE, VIEWPOINTS, agreed_motion
 
 SEEDS = st.integers(0, 2**31)
 
@@ -117,7 +117,15 @@ def test_too_few_answers_are_refused(seed, right, wrong):
     in_a = in_b.copy()
     in_a[right:, :3, 3] += 10 * (1 + np.arange(wrong))[:, None]  # each wrong in its own way
     found = agreed_motion(in_a, in_b, np.ones(len(in_b)))
-    assert f"from {found.viewpoints} different viewpoints, and {VIEWPOINTS} are needed" in found.reason
+    assert f"from {found.viewpoints} different viewpoints" in found.reason
+    assert f"and {VIEWPOINTS} are needed" in found.reason
+
+
+def test_answers_of_little_confidence_are_refused_however_many_agree():
+    in_b = poses(np.random.default_rng(6), 20)
+    assert "from 0 different viewpoints with a confidence" in agreed_motion(in_b, in_b, np.full(20, 0.3)).reason
+    some = np.where(np.arange(20) < VIEWPOINTS, CONFIDENT, 0.3)
+    assert not agreed_motion(in_b, in_b, some).reason
 
 
 def test_many_answers_of_one_view_are_one_viewpoint():

@@ -1,7 +1,8 @@
 """The motion between two worlds that most answers agree on.
 
-An answer is one camera's pose in both worlds, so each answer alone says how the worlds lie. Some answers are wrong, all
-of them in the same way if they look at the same thing: so those that agree must come from different viewpoints.
+An answer is one camera's pose in both worlds, so each answer alone says how the worlds lie. Some answers are wrong, and
+wrong in the same way if they look at the same thing, or if two bathrooms are alike: so those that agree must come from
+different viewpoints, and some of them must be confident.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from locus.geometry import align
 METRES, DEGREES = 0.5, 10.0  # that an answer may be off and still agree
 REACH = 3.0  # metres: a rotation that is off counts as much as the points so far around the camera are off
 APART = (0.5, 30.0)  # metres or degrees between different viewpoints
-VIEWPOINTS = 4  # that must agree
+CONFIDENT = 0.35  # weight of an answer that images of another environment hardly ever get (docs/sessions.md)
+VIEWPOINTS = 3  # with a confident answer, that must agree
 SHARE = 0.3  # of the answers, each counted by its confidence, that must agree
 SCALE = 0.1  # that the scale may be uncertain by, as a share of it
 ROUNDS = 10  # of fitting to the answers that agree
@@ -35,7 +37,7 @@ class AgreedMotion:
     """A's metres for one unit of B; 1 unless it was asked for."""
     agree: Bool[ndarray, " n"]
     viewpoints: int
-    """Different viewpoints among the answers that agree."""
+    """Different ones that have a confident answer which agrees."""
     share: float
     """Of the answers, counted by their confidence, that agree."""
     metres: float
@@ -49,7 +51,8 @@ class AgreedMotion:
         """Why there is no motion to trust, in one sentence; empty if there is one."""
         count = f"{int(self.agree.sum())} of {len(self.agree)} localized frames agree on a motion"
         if self.viewpoints < VIEWPOINTS:
-            return f"{count}, from {self.viewpoints} different viewpoints, and {VIEWPOINTS} are needed"
+            views = f"{self.viewpoints} different viewpoints with a confidence of {CONFIDENT} or more"
+            return f"{count}, from {views}, and {VIEWPOINTS} are needed"
         if self.share < SHARE:
             return f"{count}, {self.share:.0%} of them by confidence, and {SHARE:.0%} are needed"
         if self.scale_error > SCALE:
@@ -90,7 +93,8 @@ def agreed_motion(
     viewpoint = _viewpoints(poses_a[agree])
     errors = _errors(fit, poses_a[agree], poses_b[agree], weights[agree], viewpoint, scale)
     share = weights[agree].sum() / max(weights.sum(), 1e-12)
-    return AgreedMotion(*fit, agree, len(np.unique(viewpoint)), float(share), *errors)
+    confident = np.unique(viewpoint[weights[agree] >= CONFIDENT])
+    return AgreedMotion(*fit, agree, len(confident), float(share), *errors)
 
 
 def _pairs(poses_a: Poses, poses_b: Poses) -> list[Fit]:
