@@ -12,6 +12,7 @@ from locus.cli import main
 from locus.geometry import pose_error, transform
 from locus.landmarks import MapError, merge, session_of
 from locus.landmarks.merging import trajectories
+from locus.tasks.placed_points import available
 from locus.tasks.sessions import spread_over
 from tests.landmarks import places
 from tests.scenes import layouts, room
@@ -64,6 +65,8 @@ def test_a_session_is_aligned_with_a_map(here, capsys):
 
 
 def test_a_scene_is_mapped_first_and_frames_without_depth_are_localized_by_colour(here, tmp_path, capsys):
+    if reason := available():
+        pytest.skip(reason)
     session = tmp_path / "colour"
     session.mkdir()
     layouts.nerfstudio(session, moved(room.shots(23)))
