@@ -82,14 +82,10 @@ def agreed_motion(
         # An answer counts less the worse it fits, so that among motions with as many answers the closest wins (MSAC).
         if (quality := weights @ closeness.clip(0)) > best:
             fit, best, agree = each, quality, closeness >= 0
-    for _ in range(ROUNDS):
-        if not agree.any():
-            break
-        refined = _fitted(poses_a[agree], poses_b[agree], weights[agree], fit[1], scale)
-        agreeing = _misfit(refined, poses_a, poses_b) <= 1
-        if agreeing.sum() < agree.sum():
-            break
-        fit, agree = refined, agreeing
+    for _ in range(ROUNDS if agree.any() else 0):
+        fit = _fitted(poses_a[agree], poses_b[agree], weights[agree], fit[1], scale)
+        agreeing = _misfit(fit, poses_a, poses_b) <= 1
+        agree = agreeing if agreeing.any() else agree
     viewpoint = _viewpoints(poses_a[agree])
     errors = _errors(fit, poses_a[agree], poses_b[agree], weights[agree], viewpoint, scale)
     share = weights[agree].sum() / max(weights.sum(), 1e-12)
