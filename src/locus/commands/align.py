@@ -15,7 +15,7 @@ def align(
     a: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A")],
     b: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="B")],
     model: options.ModelName = DEFAULT,
-    most: int = 40,
+    queries: int = 40,
     scale: options.Switch = False,
     trajectory: Path | None = None,
     json: options.JsonFile = None,
@@ -30,7 +30,7 @@ def align(
     Args:
         a: A map's folder, or a posed RGB-D scene, of which a map is made.
         b: A posed scene in coordinates of its own. Frames without depth are localized by colour alone.
-        most: Frames of B that are localized, spread evenly over it.
+        queries: Frames of B that are localized, spread evenly over it.
         scale: Find the length of B's unit too. B's depth is not used then.
         trajectory: A file to write with the poses of all frames of B in A's coordinates, in the TUM benchmark's format.
     """
@@ -51,7 +51,7 @@ def align(
             say(f"{a} was mapped {lacking}")
         seen = scene_features(made_with, reading.load(a), cache, progress=True)
         world = LandmarkMap.build(made_with, seen, detector=detector, progress=True)
-    aligned = align_session(world, made_with, session, most=most, scale=scale, progress=True)
+    aligned = align_session(world, made_with, session, queries=queries, scale=scale, progress=True)
     say(f"{session.name} was recorded {aligned.sentence}", "a_from_b:")
     say(*("  " + " ".join(f"{value:10.6f}" for value in row) for row in aligned.agreement.a_from_b))
     write_answers(json, aligned.described())

@@ -78,7 +78,7 @@ def align_session(
     model: LoCUS,
     frames: Sequence[Frame],
     *,
-    most: int = FRAMES,
+    queries: int = FRAMES,
     scale: bool = False,
     progress: bool = False,
 ) -> AlignedSession:
@@ -88,10 +88,12 @@ def align_session(
         world: The map.
         model: The model the map was made with.
         frames: The session, such as a scene. Frames are localized with their depth, or by colour if they have none.
-        most: Frames that are localized, spread evenly over the session.
+        queries: Frames that are localized, spread evenly over the session.
         scale: The session has a unit of length of its own, which is to be found too. Its depth is not used then.
     """
-    chosen, by_colour = spread_over(len(frames), most), 0
+    if queries < 1:
+        raise AlignmentError(f"at least one frame must be localized, not {queries}")
+    chosen, by_colour = spread_over(len(frames), queries), 0
     answers: dict[str, list[Answer]] = {}
     for index in track(chosen, "localize", len(chosen), progress):
         frame = frames[index]
