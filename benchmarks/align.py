@@ -32,7 +32,7 @@ from locus.geometry import invert, pose_error
 from locus.model import load
 from locus.model.shipped import DEFAULT
 from locus.progress import track
-from locus.tasks.agreement import AgreedMotion, agreed_motion
+from locus.tasks.agreement import VIEWPOINTS, AgreedMotion, agreed_motion
 from locus.tasks.sessions import FRAMES, spread_over
 
 MAPPED = 48  # frames of a map at most
@@ -62,16 +62,18 @@ def main() -> None:
         agreement = fitted(answers, truth, stretch, told.scale)
         name = path.name if told.second is None else f"{path.name} {told.second.name}"
         print(f"{name:44} {row(answers, agreement, truth, stretch)}")
-    wrong = 0
+    wrong, most = 0, 0
     pairs = different(told.others, told.tries)
     for a, b in track(pairs, "tries", len(pairs)):
         answers = sessions.answers(a, b)
         agreement = fitted(answers, *separation(random, told.scale), told.scale)
+        most = max(most, 0 if agreement is None else agreement.viewpoints)
         if agreement is not None and not agreement.reason:
             wrong += 1
             print(f"{a.name + ' ' + b.name:44} merged: {row(answers, agreement, np.eye(4), 1.0)}")
     if pairs:
-        print(f"{len(pairs)} tries with sessions of different environments: {wrong} wrong merges")
+        print(f"{len(pairs)} tries with sessions of different environments: {wrong} wrong merges;")
+        print(f"at most {most} viewpoints agreed with confidence, and {VIEWPOINTS} are needed")
 
 
 class Sessions:
