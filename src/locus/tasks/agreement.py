@@ -1,7 +1,7 @@
 """The motion between two worlds that most answers agree on.
 
 An answer is one camera's pose in both worlds, so each answer alone says how the worlds lie. Some answers are wrong, and
-wrong in the same way if they look at the same thing, or if two bathrooms are alike: so those that agree must come from
+wrong in the same way if they look at the same thing, or if two rooms are alike: so those that agree must come from
 different viewpoints, and some of them must be confident.
 """
 
