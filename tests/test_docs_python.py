@@ -119,6 +119,15 @@ def maps_page(told: dict[str, Any], folder: Path) -> None:
     assert len(locus.LandmarkMap.load("maps/flat")) == len(names["world"])
 
 
+def sessions_page(told: dict[str, Any], folder: Path) -> None:
+    for name in ("monday", "friday"):
+        shutil.copytree(told["folders"][0], folder / name)
+    shutil.copytree(told["run"], folder / "run")
+    names = run(ROOT / "docs" / "sessions.md", {}, ('"locus-small"', '"run"'))
+    truth = [frame.world_from_camera for frame in names["friday"]]
+    assert np.abs(np.stack(list(names["poses"].values())) - truth).max() < 0.05
+
+
 def matching_page(told: dict[str, Any], folder: Path) -> None:
     names = {"model": told["model"]}
     for letter, frame in {"a": told["a"], "b": told["b"]}.items():
@@ -211,6 +220,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "matching.md": matching_page,
     "objective.md": objective_page,
     "serve.md": serve_page,
+    "sessions.md": sessions_page,
     "README.md": readme_table,
 }
 

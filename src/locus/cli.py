@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus import __version__
+from locus.commands.align import align
 from locus.commands.cache import cache
 from locus.commands.check import check
 from locus.commands.demo import demo
@@ -55,7 +56,14 @@ GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
         "cache": cache,
         "export": export,
     },
-    "Maps": {"map": map_scenes, "localize": localize, "retrieve": retrieve, "view": view, "serve": serve},
+    "Maps": {
+        "map": map_scenes,
+        "align": align,
+        "localize": localize,
+        "retrieve": retrieve,
+        "view": view,
+        "serve": serve,
+    },
     "Images": {"extract": extract, "match": match, "cosegment": cosegment, "find": find, "segment": segment},
 }
 COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}

@@ -67,7 +67,7 @@ def test_a_page_is_our_own_if_its_name_can_be_nobody_elses(origin, host, own):
 
 
 def test_too_many_visitors_are_refused(running, monkeypatch):
-    monkeypatch.setattr(guard, "VISITORS", 2)
+    monkeypatch.setattr(strangers, "VISITORS", 2)
     with connect(running) as one, connect(running) as other:
         assert one.recv(timeout=30)
         assert other.recv(timeout=30)

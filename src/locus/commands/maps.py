@@ -17,7 +17,9 @@ def map_scenes(
     out: Path,
     model: options.ModelName = DEFAULT,
     add: options.Switch = False,
+    session_of: str | None = None,
     most: int | None = None,
+    trajectories: Path | None = None,
     frames: options.Frames = ":",
     cache: options.Cache = None,
     reading: options.Reading = AS_STATED,
@@ -31,18 +33,27 @@ def map_scenes(
     Args:
         out: The map's folder.
         add: Add to the map that is there. A scene named as one of its environments adds frames to that one.
+        session_of: With --add: the scenes are other recordings of this environment of the map, each in coordinates of
+            its own. Each is aligned with it and merged, or refused (docs/sessions.md).
         most: Landmarks at most, of each environment and scale; the best are kept. By default all.
+        trajectories: A folder to write ENVIRONMENT/SCENE.txt in, the poses of each scene's frames in the map, in the
+            TUM benchmark's format.
     """
     from locus.features.dense import scene_features
     from locus.landmarks import LandmarkMap, merge
     from locus.landmarks.map_files import ARRAYS, writing
+    from locus.landmarks.merging import trajectories as trajectories_of
     from locus.scenes.collection import find_scenes, open_scenes
+    from locus.scenes.trajectory import write_trajectory
     from locus.tasks.placed_points import detector_or_reason
+    from locus.tasks.sessions import join_session
 
     chosen = frame_slice(frames)
     if not add and (out / ARRAYS).exists():
         LandmarkMap.load(out)  # completes what a killed command had written
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
+    if session_of is not None and not add:
+        raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
     with writing(out) as write:
         world = LandmarkMap.load(out) if add else None
         made_with = network(model)
@@ -52,7 +63,12 @@ def map_scenes(
             seen = seen.take(range(len(seen))[chosen])
             if not len(seen):
                 raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
-            if world is not None and scene.name in world.environments:
+            if world is not None and session_of is not None:
+                world, aligned = join_session(
+                    world, session_of, made_with, seen, most=most, detector=detector, progress=True
+                )
+                say(f"{scene.name} was recorded {aligned.sentence}")
+            elif world is not None and scene.name in world.environments:
                 world = world.add(made_with, seen, environment=scene.name, most=most, detector=detector, progress=True)
             else:
                 built = LandmarkMap.build(made_with, seen, most=most, detector=detector, progress=True)
@@ -66,6 +82,10 @@ def map_scenes(
         say(f"{world.points.count.sum()} points")
     if lacking:
         say(f"These frames were mapped {lacking}")
+    if trajectories is not None:
+        for (environment, name), poses in trajectories_of(world).items():
+            write_trajectory(trajectories / environment / f"{name}.txt", poses)
+        say(f"Wrote {trajectories}: the poses of each scene's frames")
     environments = f"{len(world.environments)} environment{'s' if len(world.environments) > 1 else ''}"
     say(f"Wrote {out}: {environments}, {len(world.frames)} frames; landmarks.ply opens in mesh viewers")
     return 0

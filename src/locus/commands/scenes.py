@@ -93,6 +93,8 @@ def houses(
     settings: Annotated[HouseSettings, tyro.conf.arg(name=""), tyro.conf.FlagCreatePairsOff],
     count: int = 1,
     seed: int = 0,
+    changed_from: int | None = None,
+    moves: int = 5,
     preview: Switch = False,
 ) -> int:
     """Generate furnished houses with exact depth, poses and labels.
@@ -104,15 +106,25 @@ def houses(
         settings: Which pictures are taken of each house, and what is mixed into it.
         count: How many houses.
         seed: The first house's seed; the next house has the next seed.
+        changed_from: Instead, visit the house of this seed again, `count` times, with changes, other light and other
+            cameras. Beside each folder, a JSON file says what has changed; `seed` is the number of the first visit.
+        moves: On a visit, how many things are moved; half as many are gone, and as many are new.
         preview: Also write preview.jpg, a contact sheet.
     """
-    from locus.houses import write_houses
+    from locus.houses import write_houses, write_visits
     from locus.houses.preview import write_preview
 
     if count < 1:
         raise LocusError(f"the number of houses must be positive, not {count}")
-    written = write_houses(out, range(seed, seed + count), settings, progress=True)
-    say(f"{len(written)} houses in {out}")
+    if moves < 0:
+        raise LocusError(f"the number of things moved must not be negative, not {moves}")
+    numbers = range(seed, seed + count)
+    if changed_from is None:
+        written = write_houses(out, numbers, settings, progress=True)
+        say(f"{len(written)} houses in {out}")
+    else:
+        written = write_visits(out, changed_from, numbers, moves, settings, progress=True)
+        say(f"{len(written)} visits in {out}, each with a JSON file of what has changed")
     if preview:
         say(f"Contact sheet: {write_preview(written, out)}")
     return 0

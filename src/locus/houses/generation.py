@@ -11,6 +11,7 @@ import numpy as np
 
 from locus.errors import LocusError
 from locus.files import clear_leftovers, load_json, save_json
+from locus.houses.changes import changed
 from locus.houses.classes import CLASSES
 from locus.houses.house import House, build, stream
 from locus.houses.house_settings import HouseSettings
@@ -31,8 +32,8 @@ DEFAULT = HouseSettings()
 def generate(seed: int, settings: HouseSettings = DEFAULT) -> Scene:
     """The house of a seed as a scene, rendered as its frames are looked at."""
     mesh_library("generating houses")
-    shoot = _shoot(seed, settings, load_models(settings.models), load_textures(settings.textures))
-    return shoot.scene(house_name(seed), "generated house", CLASSES)
+    house = _house(seed, load_models(settings.models), load_textures(settings.textures))
+    return _shoot(house, settings).scene(house_name(seed), "generated house", CLASSES)
 
 
 def house_name(seed: int) -> str:
@@ -50,25 +51,56 @@ def write_houses(
     models, textures = load_models(settings.models), load_textures(settings.textures)
     folders = [out / house_name(seed) for seed in seeds]
     for seed, folder in zip(seeds, folders, strict=True):
-        if folder.exists():
-            continue
-        shoot = _shoot(seed, settings, models, textures)
-        with closing(shoot.frames(CLASSES)) as taken:
-            write_frames(folder, track(taken, folder.name, len(shoot.poses), progress), CLASSES)
+        if not folder.exists():
+            _write(folder, _shoot(_house(seed, models, textures), settings), progress)
     return folders
 
 
-def _shoot(
-    seed: int, settings: HouseSettings, models: dict[str, list[Callable[[], Item]]], textures: tuple[Material, ...]
-) -> Shoot:
+def write_visits(
+    out: str | PathLike[str],
+    seed: int,
+    visits: range,
+    moves: int,
+    settings: HouseSettings = DEFAULT,
+    progress: bool = False,
+) -> list[Path]:
+    """Write later visits of one house to `out`: other cameras, other light, and changes as `changed` makes them.
+
+    Beside each folder, FOLDER.json has the changes. Visits that are there already stay as they are.
+    """
+    mesh_library("generating houses")
+    out = Path(out)
+    _remember(settings, out)
+    models, textures = load_models(settings.models), load_textures(settings.textures)
+    house, other = _house(seed, models, textures), _house(seed + 1, models, textures)
+    folders = [out / f"{house_name(seed)}-visit-{visit:03d}" for visit in visits]
+    for visit, folder in zip(visits, folders, strict=True):
+        if not folder.exists():
+            later, changes = changed(house, moves, stream(seed, f"changes {visit}"), other)
+            truth = {"changed from": seed, "visit": visit, "changes": [change.described() for change in changes]}
+            save_json(folder.with_suffix(".json"), truth)
+            _write(folder, _shoot(later, settings, f"cameras {visit}"), progress)
+    return folders
+
+
+def _house(seed: int, models: dict[str, list[Callable[[], Item]]], textures: tuple[Material, ...]) -> House:
     if seed < 0:
         raise LocusError(f"a seed must not be negative, not {seed}")
-    house = build(seed, models, textures)
+    return build(seed, models, textures)
+
+
+def _write(folder: Path, shoot: Shoot, progress: bool) -> None:
+    with closing(shoot.frames(CLASSES)) as taken:
+        write_frames(folder, track(taken, folder.name, len(shoot.poses), progress), CLASSES)
+
+
+def _shoot(house: House, settings: HouseSettings, cameras: str = "cameras") -> Shoot:
+    """Pictures of a house; `cameras` names the random stream that places them."""
     lit = house.lit()
-    rng = stream(seed, "cameras")
+    rng = stream(house.seed, cameras)
     # A wide field of view, so that neighbouring headings overlap; a little different in every house.
     degrees = rng.uniform(75, 84)
-    return plan_shoot(lit, THING, house.ground(), _visiting_order(house, rng), settings, degrees, rng, seed, True)
+    return plan_shoot(lit, THING, house.ground(), _visiting_order(house, rng), settings, degrees, rng, house.seed, True)
 
 
 def _visiting_order(house: House, rng: np.random.Generator) -> list[int]:

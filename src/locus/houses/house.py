@@ -76,7 +76,7 @@ def build(
     plan = draw_plan(stream(seed, "plan"))
     style = draw_style(stream(seed, "style"), textures)
     builder = _Builder(seed, plan, style)
-    weather = str(stream(seed, "weather").choice(["sunny", "overcast", "evening"], p=[0.55, 0.28, 0.17]))
+    weather = draw_weather(stream(seed, "weather"))
     leaves = builder.shell()
     lamps_on = {"sunny": 0.3, "overcast": 0.6, "evening": 0.95}[weather]
     home = Household(stream(seed, "furniture"), style, lamps_on, outside_models or {})
@@ -90,7 +90,7 @@ def build(
     for thing in placed:
         builder.add(thing.kind, thing.parts)
     lamps = [lamp for thing in placed for lamp in thing.lamps]
-    outside = _outside(stream(seed, "outside"), weather, builder.windows)
+    outside = draw_outside(stream(seed, "outside"), weather, builder.windows)
     return House(seed, plan, builder.things, placed, Lights(outside, builder.windows, lamps))
 
 
@@ -175,7 +175,11 @@ def _before(passage: Passage, box: Float[np.ndarray, " 6"]) -> bool:
     return bool((np.maximum(box[:2] - passage.centre, passage.centre - box[3:5]) < half).all())
 
 
-def _outside(rng: np.random.Generator, weather: str, windows: list[Window]) -> Outside:
+def draw_weather(rng: np.random.Generator) -> str:
+    return str(rng.choice(["sunny", "overcast", "evening"], p=[0.55, 0.28, 0.17]))
+
+
+def draw_outside(rng: np.random.Generator, weather: str, windows: list[Window]) -> Outside:
     """The sun stands where it shines through one of the windows."""
     window = windows[rng.integers(len(windows))]
     azimuth = np.arctan2(-window.inward[1], -window.inward[0]) + rng.uniform(-0.8, 0.8)

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from numpy import ndarray
 from scipy.sparse import block_diag, csr_matrix
 from scipy.spatial import KDTree
 
+from locus.geometry import transform
 from locus.landmarks.arrays import Landmarks, joined
 from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.describe import pooled, views
@@ -72,6 +73,43 @@ def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
         if len(parts) > 1:
             merged = with_chance_raised(merged, name, parts)
     return merged
+
+
+def session_of(world: LandmarkMap, environment: str, session: str, a_from_b: Float[ndarray, "4 4"]) -> LandmarkMap:
+    """The map of one recording as a session of an environment of another map, ready to be merged with that.
+
+    `a_from_b` carries its coordinates to those of the environment; the session's name is put before its frames' names.
+    """
+    if len(world.environments) != 1:
+        raise MapError(f"a session is of one environment, and this map has {', '.join(world.environments)}")
+    landmarks, frames, points = world.landmarks, world.frames, world.points
+    turned = (landmarks.seen_from @ a_from_b[:3, :3].T).astype(np.float32)
+    made_from = [
+        {**scene, "session of": environment, "a_from_b": a_from_b.tolist()} for scene in world.provenance["scenes"]
+    ]
+    return replace(
+        world,
+        landmarks=replace(landmarks, position=transform(a_from_b, landmarks.position), seen_from=turned),
+        frames=replace(frames, world_from_camera=a_from_b @ frames.world_from_camera),
+        frame_names=tuple(f"{session}/{name}" for name in world.frame_names),
+        environments=(environment,),
+        provenance={**world.provenance, "scenes": made_from},
+        points=None if points is None else replace(points, position=transform(a_from_b, points.position)),
+    )
+
+
+def trajectories(world: LandmarkMap) -> dict[tuple[str, str], dict[str, Float[ndarray, "4 4"]]]:
+    """The poses of each recording's frames, by environment and scene: sessions of one environment in one world."""
+    scenes = world.provenance.get("scenes", [])
+    if sum(scene["frames"] for scene in scenes) != len(world.frames):
+        raise MapError("the map does not say which frames are of which recording; build it again")
+    found: dict[tuple[str, str], dict[str, ndarray]] = {}
+    frames = iter(zip(world.frames.environment, world.frame_names, world.frames.world_from_camera, strict=True))
+    for scene in scenes:
+        for environment, name, pose in islice(frames, scene["frames"]):
+            of_scene = found.setdefault((world.environments[environment], scene["scene"]), {})
+            of_scene[name.removeprefix(f"{scene['scene']}/")] = pose
+    return found
 
 
 def _homes(landmarks: Landmarks, radii: Sequence[float]) -> Int[ndarray, " n"]:
