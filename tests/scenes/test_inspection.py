@@ -117,7 +117,7 @@ def test_real_data_is_sound_and_every_frame_loads(name, frames, real_data):
     assert inspection.scene.skipped == {}
     assert inspection.sound
     assert inspection.repair == {}
-    assert (np.diag(overlap(inspection.scene[:10])) > 0.95).all()
+    assert (np.diag(overlap(inspection.scene[:10]).toarray()) > 0.95).all()
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ from locus.errors import FrameError, LocusError, SceneError
 from locus.geometry import Camera
 from locus.progress import track
 from locus.scenes.consistency import SOUND, Diagnosis, consistency_of_frames, diagnose
+from locus.scenes.covisibility import overlap_of
 from locus.scenes.scene import Convention, Frame, Scene
-from locus.scenes.visibility import GRID, FrameGeometry, each_frame, overlap_of
+from locus.scenes.visibility import GRID, FrameGeometry, each_frame
 
 ODD = 0.75  # a frame less consistent with those that see most of it than this deserves a look
 MOST_COMPARED = 500  # frames compared with each other; more are sampled evenly, so that cost stays linear in the frames
@@ -241,7 +242,7 @@ def inspect(scene: Scene, progress: bool = False) -> Inspection:
         unlabelled={summary.name: summary.label_problem for summary in summaries if summary.label_problem},
         compared=[row for row, summary in enumerate(summaries) if summary.geometry is not None],
         geometries=geometries,
-        overlap=(shares := overlap_of(geometries)),
+        overlap=(shares := overlap_of(len(geometries), lambda: enumerate(geometries), len(geometries)).toarray()),
         diagnosis=diagnose(geometries, scene.convention),
         frame_consistency=consistency_of_frames(geometries, shares, scene.convention),
     )
