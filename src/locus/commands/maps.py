@@ -33,7 +33,6 @@ def map_scenes(
         add: Add to the map that is there. A scene named as one of its environments adds frames to that one.
         most: Landmarks at most, of each environment and scale; the best are kept. By default all.
     """
-    from locus.features.dense import scene_features
     from locus.landmarks import LandmarkMap, merge
     from locus.scenes.collection import find_scenes, open_scenes
     from locus.tasks.placed_points import detector_or_reason
@@ -45,14 +44,13 @@ def map_scenes(
     made_with = network(model)
     detector, lacking = detector_or_reason()
     for scene in open_scenes(find_scenes(scenes), reading):
-        seen = scene_features(made_with, scene, cache, progress=True)
-        seen = seen.take(range(len(seen))[chosen])
-        if not len(seen):
+        if not len(some := scene[chosen]):
             raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+        how = {"most": most, "detector": detector, "cache": cache, "progress": True}
         if world is not None and scene.name in world.environments:
-            world = world.add(made_with, seen, environment=scene.name, most=most, detector=detector, progress=True)
+            world = world.add(made_with, some, environment=scene.name, **how)
         else:
-            built = LandmarkMap.build(made_with, seen, most=most, detector=detector, progress=True)
+            built = LandmarkMap.build(made_with, some, **how)
             world = built if world is None else merge([world, built])
     if world is None:
         raise LocusError("no scene was given")
