@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from locus.commands import options
-from locus.commands.options import frame_slice, map_and_network, network, say, write_answers
+from locus.commands.options import frame_slice, map_and_network, network, say, shard_of, write_answers
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.progress import track
@@ -20,28 +20,36 @@ def map_scenes(
     most: int | None = None,
     frames: options.Frames = ":",
     cache: options.Cache = None,
+    shard: options.Shard = "0/1",
     reading: options.Reading = AS_STATED,
 ) -> int:
     """Make a map of landmarks from posed RGB-D scenes.
 
     Each scene becomes an environment of the map, under the scene's name. The folder holds map.safetensors (all of it),
     map.json (a summary), landmarks.ply (for any mesh viewer) and, if keypoints can be found here, points.safetensors,
-    which makes poses exact.
+    which makes poses exact. With --shard it only caches the tokens of one part of the frames; the same command without
+    it then makes the map.
 
     Args:
         out: The map's folder.
         add: Add to the map that is there. A scene named as one of its environments adds frames to that one.
         most: Landmarks at most, of each environment and scale; the best are kept. By default all.
     """
+    from locus.features.cache import fill_cache
     from locus.landmarks import LandmarkMap, merge
     from locus.scenes.collection import find_scenes, open_scenes
     from locus.tasks.placed_points import detector_or_reason
 
-    chosen = frame_slice(frames)
+    chosen, part = frame_slice(frames), shard_of(shard)
     world = LandmarkMap.load(out) if add else None
     if not add and (out / "map.safetensors").exists():
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
     made_with = network(model)
+    if part[1] > 1:
+        parts = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
+        done = fill_cache(parts, made_with.backbone, made_with.resolution, part, folder=cache, progress=True)
+        say(f"{done} frames of part {shard} are in the cache")
+        return 0
     detector, lacking = detector_or_reason()
     for scene in open_scenes(find_scenes(scenes), reading):
         if not len(some := scene[chosen]):

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from locus.commands.options import Reading, ScenePath, Switch, say
+from locus.commands.options import Reading, ScenePath, Shard, Switch, say, shard_of
 from locus.errors import LocusError
 from locus.houses.house_settings import HouseSettings
 from locus.render.camera_settings import MeshSettings
@@ -64,6 +64,7 @@ def houses(
     count: int = 1,
     seed: int = 0,
     preview: Switch = False,
+    shard: Shard = "0/1",
 ) -> int:
     """Generate furnished houses with exact depth, poses and labels.
 
@@ -79,9 +80,12 @@ def houses(
     from locus.houses import write_houses
     from locus.houses.preview import write_preview
 
+    number, of = shard_of(shard)
     if count < 1:
         raise LocusError(f"the number of houses must be positive, not {count}")
-    written = write_houses(out, range(seed, seed + count), settings, progress=True)
+    if preview and of > 1:
+        raise LocusError("--preview shows all houses, so it needs them all: run the same without --shard at the end")
+    written = write_houses(out, range(seed, seed + count)[number::of], settings, progress=True)
     say(f"{len(written)} houses in {out}")
     if preview:
         say(f"Contact sheet: {write_preview(written, out)}")

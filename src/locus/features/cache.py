@@ -9,7 +9,7 @@ changed is not found. A file gets its name when it is whole, and two processes t
 import re
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -96,6 +96,23 @@ def cache_frames(
     """The same without the overlap, for those who compare no frames."""
     cache = _Cache(scene, backbone, resolution, 0, folder)
     return cache.read(cache.filled(progress))
+
+
+def fill_cache(
+    scenes: Iterable[Scene],
+    backbone: Backbone,
+    resolution: int | None,
+    shard: tuple[int, int],
+    *,
+    copies: int = 0,
+    folder: Path | None = None,
+    progress: bool = False,
+) -> int:
+    """Write tokens and points of part (i, n) of the frames, every n-th of each scene from the i-th on; how many."""
+    number, of = shard
+    parts = [scene[number::of] for scene in scenes if len(scene) > number]
+    caches = [_Cache(part, backbone, resolution, copy, folder) for part in parts for copy in range(1 + copies)]
+    return sum(len(cache.filled(progress)) for cache in caches)
 
 
 def cache_bytes(
