@@ -56,7 +56,9 @@ def test_is_the_definition_for_any_cameras(seed, frames, spread, unknown):
     np.testing.assert_allclose(shares.toarray(), definition(geometries), atol=1e-6)
 
 
-def test_is_the_definition_in_a_furnished_room(tmp_path):
+@pytest.mark.parametrize("kept", [0, 1000])
+def test_is_the_definition_in_a_furnished_room(tmp_path, kept, monkeypatch):
+    monkeypatch.setattr(covisibility, "KEPT", kept)
     layouts.nerfstudio(tmp_path, room.shots(6))
     scene = locus.load_scene(tmp_path)
     expected = definition([FrameGeometry.of(frame, (6, 8)) for frame in scene])

@@ -17,6 +17,7 @@ from locus.geometry import invert, transform
 from locus.scenes.scene import Scene
 from locus.scenes.visibility import GRID, REACH, FrameGeometry, hidden_beyond, read_frames, visible
 
+KEPT = 1000  # frames whose geometries are kept: less than 100 MB
 PARTNERS = 256  # frames that a frame is compared with at most
 CUBES = 8  # along the depth of the median frame
 ROUNDING = 1.01  # cubes are taken for a little larger than they are: points are kept in single precision
@@ -41,9 +42,10 @@ def overlap(scene: Scene, grid: tuple[int, int] = GRID, most: int = PARTNERS) ->
 
 
 def overlap_of(frames: int, read: Callable[[], Iterable[tuple[int, FrameGeometry]]], most: int = PARTNERS) -> csr_array:
-    """The same for frames whose geometries, each with the frame's number, are read twice instead of being kept."""
+    """The same for frames by their geometries, each with the frame's number; of many frames they are read twice."""
+    kept = list(read()) if frames <= KEPT else None
     points, depths = [np.empty((0, 3), np.float32)] * frames, np.zeros(frames)
-    for number, geometry in read():
+    for number, geometry in kept or read():
         points[number], depths[number] = geometry.points, geometry.depth.max()
     counts = np.array([len(each) for each in points], np.int64)
     shares = csr_array((frames, frames), dtype=np.float32)
@@ -51,7 +53,7 @@ def overlap_of(frames: int, read: Callable[[], Iterable[tuple[int, FrameGeometry
         return shares
     cubes = _Cubes(points, float(np.median(depths[depths > 0])) / CUBES, most)
     number_of, rows, values = np.zeros(frames, np.int64), [], []
-    for b, geometry in read():
+    for b, geometry in kept or read():
         others = cubes.frames_before(geometry, b)
         candidates = np.concatenate([np.empty((0, 3), np.float32), *(points[a] for a in others)])
         owner = np.repeat(np.arange(len(others)), counts[others])
