@@ -44,26 +44,28 @@ def overlap(scene: Scene, grid: tuple[int, int] = GRID, most: int = PARTNERS) ->
 def overlap_of(frames: int, read: Callable[[], Iterable[tuple[int, FrameGeometry]]], most: int = PARTNERS) -> csr_array:
     """The same for frames by their geometries, each with the frame's number; of many frames they are read twice."""
     kept = list(read()) if frames <= KEPT else None
-    points, depths = [np.empty((0, 3), np.float32)] * frames, np.zeros(frames)
+    stored, counts, depths = bytearray(), np.zeros(frames, np.int64), np.zeros(frames)
     for number, geometry in kept or read():
-        points[number], depths[number] = geometry.points, geometry.depth.max()
-    counts = np.array([len(each) for each in points], np.int64)
+        stored += geometry.points.tobytes()  # one piece: many small ones between what threads read would be scattered
+        counts[number], depths[number] = len(geometry.points), geometry.depth.max()
     shares = csr_array((frames, frames), dtype=np.float32)
     if not (counts.any() and depths.any()):
         return shares
+    points = np.split(np.frombuffer(stored, np.float32).reshape(-1, 3), counts.cumsum()[:-1])
     cubes = _Cubes(points, float(np.median(depths[depths > 0])) / CUBES, most)
-    number_of, rows, values = np.zeros(frames, np.int64), [], []
+    seen_by, rows, values = np.zeros(frames, np.int64), bytearray(), bytearray()
     for b, geometry in kept or read():
         others = cubes.frames_before(geometry, b)
-        candidates = np.concatenate([np.empty((0, 3), np.float32), *(points[a] for a in others)])
+        candidates = np.concatenate([points[0][:0], *(points[a] for a in others)])
         owner = np.repeat(np.arange(len(others)), counts[others])
         seen = np.bincount(owner[visible(candidates, geometry)], minlength=len(others))
         some = np.flatnonzero(seen)
-        number_of[b] = len(some)
-        rows.append(others[some].astype(np.int32))
-        values.append((seen[some] / counts[others[some]]).astype(np.float32))
-    starts = np.concatenate([[0], number_of.cumsum()])
-    return csr_array(csc_array((np.concatenate(values), np.concatenate(rows), starts), shares.shape))
+        seen_by[b] = len(some)
+        rows += others[some].astype(np.int32).tobytes()
+        values += (seen[some] / counts[others[some]]).astype(np.float32).tobytes()
+    starts = np.concatenate([[0], seen_by.cumsum()])
+    columns = csc_array((np.frombuffer(values, np.float32), np.frombuffer(rows, np.int32), starts), shares.shape)
+    return csr_array(columns)
 
 
 class _Cubes:
