@@ -124,8 +124,10 @@ def main() -> None:
         for each in arguments.steps:
             taken = [measured(each, folder, frames) for frames in arguments.frames]
             cells = [f"{seconds:.1f} s, {peak - bare:.0f} MB" for seconds, peak in taken]
-            slope = np.polyfit(np.log(arguments.frames), np.log([seconds for seconds, _ in taken]), 1)[0]
-            print(f"{each} | {' | '.join(cells)} | {slope:.2f}", flush=True)
+            if len(taken) > 1:
+                slope = np.polyfit(np.log(arguments.frames), np.log([seconds for seconds, _ in taken]), 1)[0]
+                cells.append(f"{slope:.2f}")
+            print(f"{each} | {' | '.join(cells)}", flush=True)
 
 
 if __name__ == "__main__":
