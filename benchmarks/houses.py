@@ -171,7 +171,7 @@ def main(arguments: Arguments) -> None:
             values = (seconds, len(scene) / seconds, 1000 * each, 1000 * bare, each / bare)
             speed.add_row(str(seed), str(len(house.plan.rooms)), *(f"{value:.2f}" for value in values))
             frames = list(scene)
-            shared = overlap(scene)
+            shared = overlap(scene).toarray()
             np.fill_diagonal(shared, 0)
             facts = (good_views(frames), shared.max(axis=1).min(), standing_points_per_spot(frames))
             same = agreement(frames, tracer, np.random.default_rng(seed))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from locus import load_scene
 from locus.cli import main
@@ -49,7 +50,7 @@ def test_halves_share_no_frame(patches):
 
 
 def test_halves_are_apart_in_time_and_interleaved_frames_take_turns(patches):
-    everything = replace(patches, overlap=np.ones((12, 12), np.float32))
+    everything = replace(patches, overlap=csr_array(np.ones((12, 12), np.float32)))
     assert Localization("halves").rows(everything)[:2] == ([0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11])
     assert Localization("interleaved").rows(everything)[:2] == ([0, 2, 4, 6, 8, 10], [1, 3, 5, 7, 9, 11])
 
@@ -58,12 +59,12 @@ def test_a_query_sees_a_twentieth_of_what_a_mapped_frame_sees(patches):
     overlap = np.zeros((12, 12), np.float32)
     overlap[6:, 0] = (0.04, 0.06, 0.0, 1.0, 0.05, 0.0)
     overlap[0, 6:] = overlap[6:, 7] = 1  # neither what the map sees of a query, nor what queries see of each other
-    _, asked, left_out = Localization("halves").rows(replace(patches, overlap=overlap))
+    _, asked, left_out = Localization("halves").rows(replace(patches, overlap=csr_array(overlap)))
     assert asked == [7, 9, 10]
     assert left_out == 3
     overlap[6:, 0] = 0
     with pytest.raises(EvaluationError, match=r"first: no frame sees 5% .* try another --split"):
-        Localization("halves").check(replace(patches, overlap=overlap))
+        Localization("halves").check(replace(patches, overlap=csr_array(overlap)))
 
 
 def test_frames_that_show_nothing_of_the_map_are_not_asked_about(tokens, tmp_path, monkeypatch, capsys):

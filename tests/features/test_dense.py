@@ -6,7 +6,7 @@ import torch
 
 from locus import LoCUS, load_scene
 from locus.features import dense
-from locus.features.dense import scene_features
+from locus.features.dense import scene_features, streamed_features
 from locus.landmarks import LandmarkMap
 from locus.scenes import patch_points
 from tests.scenes import layouts, room
@@ -61,6 +61,19 @@ def test_a_map_is_made_from_a_folder(folder, model, tmp_path):
     assert (LandmarkMap.load(world.save(tmp_path / "map")).landmarks.label == -1).all()
     location = world.localize(model, scene[0].image, scene[0].camera, scene[0].depth)
     assert location.here or location.reason.startswith("not here: ")
+
+
+def test_windows_are_the_features_of_their_frames(folder, model, tmp_path, monkeypatch):
+    scene = load_scene(folder)
+    whole = scene_features(model, scene, tmp_path / "cache")
+    monkeypatch.setattr("locus.features.dense.WINDOW", 4)
+    windows = list(streamed_features(model, scene, tmp_path / "cache").windows())
+    assert [window.indices for window in windows] == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+    np.testing.assert_array_equal(np.concatenate([window.points for window in windows]), whole.points)
+    np.testing.assert_allclose(torch.cat([window.features for window in windows], dim=1), whole.features, atol=1e-6)
+    world = LandmarkMap.build(model, scene, cache=tmp_path / "cache")
+    assert len(world.frames) == 9
+    assert world.provenance["scenes"] == [{"scene": scene.name, "format": scene.format, "frames": 9, "points": 0}]
 
 
 def test_features_can_be_trained_on(folder, model, tmp_path):

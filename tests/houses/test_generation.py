@@ -15,8 +15,7 @@ from locus.geometry import invert, transform
 from locus.houses import CLASSES, HouseSettings, generate, generation, write_houses
 from locus.houses.preview import write_preview
 from locus.render.surfaces import join
-from locus.scenes import load_scene
-from locus.scenes.visibility import overlap
+from locus.scenes import load_scene, overlap
 
 from .conftest import built
 
@@ -145,7 +144,7 @@ def test_cameras_see_things_at_different_depths_and_overlap(scene, frames):
         good += len(things) >= 3 and far - near > 0.3
         assert np.percentile(frame.depth[frame.depth > 0], 30) > 0.2
     assert good / len(frames) >= 0.9
-    shared = overlap(scene)
+    shared = overlap(scene).toarray()
     np.fill_diagonal(shared, 0)
     assert (shared.max(axis=1) >= 0.2).all()
 
@@ -197,7 +196,7 @@ def test_hand_held_cameras_differ_in_lens_height_and_tilt_and_see_the_same_thing
     assert np.abs(roll).max() > 4
     good = [len(np.unique(frame.instance[thing[frame.semantic]])) >= 3 for frame in handheld]
     assert np.mean(good) >= 0.75
-    shared = overlap(handheld)
+    shared = overlap(handheld).toarray()
     np.fill_diagonal(shared, 0)
     assert np.median(shared.max(axis=1)) >= 0.2
 

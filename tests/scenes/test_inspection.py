@@ -117,7 +117,7 @@ def test_real_data_is_sound_and_every_frame_loads(name, frames, real_data):
     assert inspection.scene.skipped == {}
     assert inspection.sound
     assert inspection.repair == {}
-    assert (np.diag(overlap(inspection.scene[:10])) > 0.95).all()
+    assert (np.diag(overlap(inspection.scene[:10]).toarray()) > 0.95).all()
 
 
 @pytest.fixture(scope="module")
@@ -265,3 +265,14 @@ def test_the_command_offers_every_field_of_the_convention(capsys):
         main(["inspect", "--help"])
     text = capsys.readouterr().out
     assert all(f"--{field.name.replace('_', '-')}" in text for field in fields(Convention))
+
+
+def test_a_long_scene_is_sampled_and_that_is_said(tmp_path, monkeypatch):
+    layouts.nerfstudio(tmp_path, room.shots(12))
+    scene = locus.load_scene(tmp_path)
+    monkeypatch.setattr("locus.scenes.inspection.MOST_READ", 5)
+    inspection = inspect(scene)
+    assert [summary.name for summary in inspection.summaries] == [scene[k].name for k in (0, 3, 6, 8, 11)]
+    facts = dict(inspection.facts())
+    assert "12 in the format nerfstudio, a sample of 5 looked at, evenly spread, 5 of them readable" in facts["frames"]
+    assert "moves at least" in facts["extent"]

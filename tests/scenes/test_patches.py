@@ -105,7 +105,7 @@ def test_world_points_lie_on_the_rooms_boxes(scene):
 
 def test_overlap_is_the_share_of_points_that_pass_a_ray_test(scene):
     """Referee: a point of frame a is seen by b if a ray from b meets nothing before it."""
-    shares = overlap(scene, grid=(15, 20))
+    shares = overlap(scene, grid=(15, 20)).toarray()
     assert shares.shape == (12, 12)
     assert (np.diag(shares) > 0.99).all()
     for a in (0, 5):
@@ -134,6 +134,6 @@ def _clear(eye: np.ndarray, point: np.ndarray) -> bool:
 def test_a_frame_without_depth_overlaps_nothing(scene, tmp_path):
     layouts.nerfstudio(tmp_path, room.shots(3))
     layouts.save(tmp_path / "depth/000001.png", np.zeros((room.HEIGHT, room.WIDTH), np.uint16))
-    shares = overlap(locus.load_scene(tmp_path))
+    shares = overlap(locus.load_scene(tmp_path)).toarray()
     assert (shares[1] == 0).all()
     assert (shares[0] > 0).any()

@@ -8,7 +8,7 @@ import torch
 
 from locus import backbones, load_scene
 from locus.objective import draw_landmarks
-from locus.scenes.visibility import MIN_OVERLAP
+from locus.scenes.covisibility import MIN_OVERLAP
 from locus.training.batches import Sampler
 from locus.training.environments import open_environments
 from locus.training.settings import TrainingError
@@ -26,7 +26,7 @@ def environments(rooms, tmp_path_factory):
 
 def test_frames_are_drawn_by_overlap_with_a_random_one(environments):
     environment = environments[0]
-    shared = (environment.scene.overlap + environment.scene.overlap.T) / 2
+    shared = (environment.scene.overlap + environment.scene.overlap.T).toarray() / 2
     counts = np.zeros(len(shared))
     for seed in range(200):
         frames = environment.draw(np.random.default_rng(seed), 4)

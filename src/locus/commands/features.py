@@ -7,7 +7,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from locus.commands.options import Images, Layer, ModelName, Reading, Switch, network, say
+from locus.commands.options import Images, Layer, ModelName, Reading, Shard, Switch, network, say, shard_of
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
@@ -24,12 +24,13 @@ def extract(
     batch: int | None = None,
     workers: int = 2,
     every: int = 1,
+    shard: Shard = "0/1",
     reading: Reading = AS_STATED,
 ) -> int:
     """Write the features of images, videos or scenes to one HDF5 file.
 
-    Stopped at any moment, it goes on where it was when the same command is run again. Under torchrun, several processes
-    share the images. docs/extract.md shows how to read the file.
+    Stopped at any moment, it goes on where it was when the same command is run again. Under torchrun, or with --shard,
+    several processes share the images. docs/extract.md shows how to read the file.
 
     Args:
         out: The file to write.
@@ -45,9 +46,11 @@ def extract(
     from locus.keypoints import detector
     from locus.tasks.named_images import open_inputs
 
+    part = shard_of(shard)
     made_with = network(model, layer)
     found_by = None if keypoints is None else detector(keypoints)
     how = {"layout": layout, "scale": scale, "keypoints": found_by, "batch": batch, "workers": workers, "every": every}
+    how["shard"] = part
     try:
         summary = extract_features(open_inputs(inputs, reading), out, made_with, **how, progress=True)
     except KeyboardInterrupt:

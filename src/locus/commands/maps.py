@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from locus.commands import options
-from locus.commands.options import frame_slice, map_and_network, network, say, write_answers
+from locus.commands.options import frame_slice, map_and_network, network, say, shard_of, write_answers
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.progress import track
@@ -22,13 +22,15 @@ def map_scenes(
     trajectories: Path | None = None,
     frames: options.Frames = ":",
     cache: options.Cache = None,
+    shard: options.Shard = "0/1",
     reading: options.Reading = AS_STATED,
 ) -> int:
     """Make a map of landmarks from posed RGB-D scenes.
 
     Each scene becomes an environment of the map, under the scene's name. The folder holds map.safetensors (all of it),
     map.json (a summary), landmarks.ply (for any mesh viewer) and, if keypoints can be found here,
-    points-….safetensors, which makes poses exact.
+    points-….safetensors, which makes poses exact. With --shard it only caches the tokens of one part of the frames; the
+    same command without it then makes the map.
 
     Args:
         out: The map's folder.
@@ -39,7 +41,7 @@ def map_scenes(
         trajectories: A folder to write ENVIRONMENT/SCENE.txt in, the poses of each scene's frames in the map, in the
             TUM benchmark's format.
     """
-    from locus.features.dense import scene_features
+    from locus.features.cache import fill_cache
     from locus.landmarks import LandmarkMap, merge
     from locus.landmarks.map_files import ARRAYS, writing
     from locus.landmarks.merging import trajectories as trajectories_of
@@ -48,30 +50,32 @@ def map_scenes(
     from locus.tasks.placed_points import detector_or_reason
     from locus.tasks.sessions import join_session
 
-    chosen = frame_slice(frames)
+    chosen, part = frame_slice(frames), shard_of(shard)
     if not add and (out / ARRAYS).exists():
         LandmarkMap.load(out)  # completes what a killed command had written
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
     if session_of is not None and not add:
         raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
+    made_with = network(model)
+    if part[1] > 1:
+        parts = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
+        done = fill_cache(parts, made_with.backbone, made_with.resolution, part, folder=cache, progress=True)
+        say(f"{done} frames of part {shard} are in the cache")
+        return 0
     with writing(out) as write:
         world = LandmarkMap.load(out) if add else None
-        made_with = network(model)
         detector, lacking = detector_or_reason()
         for scene in open_scenes(find_scenes(scenes), reading):
-            seen = scene_features(made_with, scene, cache, progress=True)
-            seen = seen.take(range(len(seen))[chosen])
-            if not len(seen):
+            if not len(some := scene[chosen]):
                 raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+            how = {"most": most, "detector": detector, "cache": cache, "progress": True}
             if world is not None and session_of is not None:
-                world, aligned = join_session(
-                    world, session_of, made_with, seen, most=most, detector=detector, progress=True
-                )
+                world, aligned = join_session(world, session_of, made_with, some, **how)
                 say(f"{scene.name} was recorded {aligned.sentence}")
             elif world is not None and scene.name in world.environments:
-                world = world.add(made_with, seen, environment=scene.name, most=most, detector=detector, progress=True)
+                world = world.add(made_with, some, environment=scene.name, **how)
             else:
-                built = LandmarkMap.build(made_with, seen, most=most, detector=detector, progress=True)
+                built = LandmarkMap.build(made_with, some, **how)
                 world = built if world is None else merge([world, built])
         if world is None:
             raise LocusError("no scene was given")

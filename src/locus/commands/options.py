@@ -50,6 +50,13 @@ Cache = Annotated[
     Path | None,
     tyro.conf.arg(help="Where the backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."),
 ]
+Shard = Annotated[
+    str,
+    tyro.conf.arg(
+        metavar="I/N",
+        help="Do part I of N of the work, counted from 0, as a task of a SLURM array (docs/scale.md).",
+    ),
+]
 CameraOfFiles = Annotated[FileCamera, tyro.conf.OmitArgPrefixes]
 JsonFile = Annotated[Path | None, tyro.conf.arg(help="A file to write with the answers, for machines.")]
 Reading = Annotated[SceneReading, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff]
@@ -90,6 +97,14 @@ def check_picture(out: Path, images: int = 1) -> None:
         raise LocusError(f"{out} does not say what kind of picture it is; end its name in .png or .jpg")
     if images < 1:
         raise LocusError(f"the sheet needs at least one image, not {images}")
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """I/N as numbers: which part, of how many."""
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and int(number) < int(of)):
+        raise LocusError(f"a shard is I/N, from 0/N for the first of N parts to (N-1)/N, such as 0/8, not {text!r}")
+    return int(number), int(of)
 
 
 def frame_slice(text: str) -> slice:

@@ -8,7 +8,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from locus.commands.options import Frames, ModelName, Reading, ScenePath, Switch, frame_slice, network, say
+from locus.commands.options import (
+    Frames,
+    ModelName,
+    Reading,
+    ScenePath,
+    Shard,
+    Switch,
+    frame_slice,
+    network,
+    say,
+    shard_of,
+)
 from locus.errors import LocusError
 from locus.houses.house_settings import HouseSettings
 from locus.model.shipped import DEFAULT
@@ -96,6 +107,7 @@ def houses(
     changed_from: int | None = None,
     moves: int = 5,
     preview: Switch = False,
+    shard: Shard = "0/1",
 ) -> int:
     """Generate furnished houses with exact depth, poses and labels.
 
@@ -114,11 +126,14 @@ def houses(
     from locus.houses import write_houses, write_visits
     from locus.houses.preview import write_preview
 
+    number, of = shard_of(shard)
     if count < 1:
         raise LocusError(f"the number of houses must be positive, not {count}")
     if moves < 0:
         raise LocusError(f"the number of things moved must not be negative, not {moves}")
-    numbers = range(seed, seed + count)
+    if preview and of > 1:
+        raise LocusError("--preview shows all houses, so it needs them all: run the same without --shard at the end")
+    numbers = range(seed, seed + count)[number::of]
     if changed_from is None:
         written = write_houses(out, numbers, settings, progress=True)
         say(f"{len(written)} houses in {out}")

@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from locus.commands.options import ModelName, Reading, network, say
+from locus.commands.options import ModelName, Reading, Shard, network, say, shard_of
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
@@ -29,9 +29,12 @@ def train_from(preset: str) -> Callable[..., int]:
         settings: Annotated[Settings, tyro.conf.arg(name="")] = PRESETS[preset],
         preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
         cache: Path | None = None,
+        shard: Shard = "0/1",
         reading: Reading = AS_STATED,
     ) -> int:
         """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped.
+
+        With --shard it only caches the tokens of one part of the frames; the same command without it then trains.
 
         Args:
             scenes: Folders of scenes, globs, or .txt files that list folders; each scene is an environment of its own.
@@ -42,7 +45,13 @@ def train_from(preset: str) -> Callable[..., int]:
         """
         from locus.features.ranks import share
         from locus.training import train as train_model
+        from locus.training.run import cache_shard
 
+        number, of = shard_of(shard)
+        if of > 1:
+            how = {"val": val, "cache": cache, "reading": reading, "progress": True}
+            say(f"{cache_shard(scenes, settings, (number, of), **how)} frames of part {shard} are in the cache")
+            return 0
         summary = train_model(scenes, out, settings, val=val, cache=cache, reading=reading, progress=True)
         if share()[0]:  # the first of several processes speaks for all
             return 0 if summary.finished else 130

@@ -91,7 +91,7 @@ class Localization(Benchmark):
         elif self.split == "random":
             chosen = np.isin(np.arange(count), random.permutation(count)[: count // 2])
         mapped, others = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-        shown = others[patches.overlap[np.ix_(others, mapped)].max(axis=1) >= SEEN]
+        shown = others[patches.overlap[others][:, mapped].max(axis=1).toarray().ravel() >= SEEN]
         asked = np.sort(random.choice(shown, min(self.queries, len(shown)), replace=False))
         return mapped.tolist(), asked.tolist(), len(others) - len(shown)
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32, Int
 from numpy import ndarray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from locus.errors import LocusError
@@ -16,9 +17,10 @@ from locus.features.dense import ReadFrames
 from locus.geometry import invert, transform
 from locus.objective import draw_landmarks
 from locus.scenes import Frame, Scene
+from locus.scenes.covisibility import draw_frames, overlap_of
 from locus.scenes.fingerprint import scene_fingerprint
 from locus.scenes.patches import patch_points
-from locus.scenes.visibility import FrameGeometry, draw_frames, first_camera, overlap_of, read_frames, visible
+from locus.scenes.visibility import FrameGeometry, first_camera, read_frames, visible
 
 SHORTER = 18  # patches along an image's shorter side, where no method says how many
 
@@ -52,8 +54,8 @@ class LandmarkBatch:
 class ScenePatches(ReadFrames):
     """What the patches of a scene show."""
 
-    overlap: Float32[ndarray, "frames frames"]
-    """The share of frame a's patches that frame b sees."""
+    overlap: csr_array
+    """(frames, frames): the share of frame a's patches that frame b sees, of all pairs."""
 
     @property
     def known(self) -> Bool[ndarray, "frames rows columns"]:
@@ -63,7 +65,7 @@ class ScenePatches(ReadFrames):
     @property
     def mutual_overlap(self) -> Float32[ndarray, "frames frames"]:
         """The lesser of the shares that two frames see of each other."""
-        return np.minimum(self.overlap, self.overlap.T)
+        return self.overlap.minimum(self.overlap.T).toarray()
 
     def size(self, row: int) -> tuple[int, int]:
         """(width, height) of a frame."""
@@ -111,7 +113,9 @@ def read_patches(scene: Scene, grid: tuple[int, int] | None = None) -> ScenePatc
     points = np.stack([points for points, _ in readings.values()])
     if not np.isfinite(points).any():
         raise EvaluationError(f"{scene.name} has no patch with valid depth; see `locus inspect`")
-    return ScenePatches(scene, list(readings), points, overlap_of([geometry for _, geometry in readings.values()]))
+    geometries = [geometry for _, geometry in readings.values()]
+    overlap = overlap_of(len(geometries), lambda: enumerate(geometries), most=len(geometries))
+    return ScenePatches(scene, list(readings), points, overlap)
 
 
 @dataclass(eq=False)

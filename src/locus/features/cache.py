@@ -9,27 +9,32 @@ changed is not found. A file gets its name when it is whole, and two processes t
 import re
 import shutil
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from jaxtyping import Float16, Float32, UInt8
 from numpy import ndarray
+from scipy.sparse import csr_array, load_npz, save_npz
 from torch import Tensor
 
 from locus.backbones import Backbone
-from locus.errors import LocusError
+from locus.checksums import sealed
+from locus.errors import DamagedError, LocusError
 from locus.features.augmentation import augmented
 from locus.features.frame_arrays import FrameTokens, read_arrays, write_array
-from locus.files import cache_folder, clear_once, content_hash
+from locus.files import atomic, cache_folder, clear_once, content_hash, verified
 from locus.geometry import Camera, transform
 from locus.progress import track
 from locus.scenes import Frame, Scene
+from locus.scenes.covisibility import PARTNERS, overlap_of
 from locus.scenes.patches import patch_points_camera
-from locus.scenes.visibility import FrameGeometry, first_camera, overlap_of, read_frames
+from locus.scenes.visibility import FrameGeometry, first_camera, read_frames
 
 VERSION = 2
 BATCH = 8  # frames a step; more is no faster on a CPU
@@ -55,7 +60,8 @@ class CachedFrames:
 class CachedScene(CachedFrames):
     """What training needs of a scene."""
 
-    overlap: Float32[ndarray, "frames frames"]
+    overlap: csr_array
+    """(frames, frames): `locus.scenes.overlap`."""
     fingerprint: str
     """Of all that this was made from."""
 
@@ -94,13 +100,30 @@ def cache_frames(
     return cache.read(cache.filled(progress))
 
 
+def fill_cache(
+    scenes: Iterable[Scene],
+    backbone: Backbone,
+    resolution: int | None,
+    shard: tuple[int, int],
+    *,
+    copies: int = 0,
+    folder: Path | None = None,
+    progress: bool = False,
+) -> int:
+    """Write tokens and points of part (i, n) of the frames, every n-th of each scene from the i-th on; how many."""
+    number, of = shard
+    parts = [scene[number::of] for scene in scenes if len(scene) > number]
+    caches = [_Cache(part, backbone, resolution, copy, folder) for part in parts for copy in range(1 + copies)]
+    return sum(len(cache.filled(progress)) for cache in caches)
+
+
 def cache_bytes(
     scene: Scene, backbone: Backbone, resolution: int | None, copy: int, folder: Path | None
 ) -> tuple[int, int]:
     """About how much disk the cache of a scene, or of a copy, takes; and how much of it is still to be made."""
     cache = _Cache(scene, backbone, resolution, copy, folder)
     missing = sum(not entry.there for entry in cache.entries())
-    return len(scene) * (cache.frame_bytes + 4 * len(scene)), missing * cache.frame_bytes
+    return len(scene) * (cache.frame_bytes + 8 * min(len(scene), PARTNERS)), missing * cache.frame_bytes
 
 
 def check_room(needed: int, what: str, folder: Path | None) -> None:
@@ -223,13 +246,24 @@ class _Cache:
         points = read_arrays([entry.points for entry in entries], np.float32, (rows, columns, 3))
         return CachedFrames(self.scene.name, names, self.grid, prefix, tokens, points)
 
-    def overlap(self, entries: Sequence[_Entry]) -> Float32[ndarray, "frames frames"]:
+    def overlap(self, entries: Sequence[_Entry]) -> csr_array:
         """From disk if it is there; for frames that were not together before, computed and written."""
         file = self._overlap(content_hash(VERSION, *(entry.geometry for entry in entries)))
         if not file.exists():
-            readings = read_frames(self.scene, FrameGeometry.of, self.size, [entry.index for entry in entries])
-            write_array(file, overlap_of([geometry for _, geometry in readings]))
-        return read_arrays([file], np.float32, (len(entries), len(entries)))[0]
+            chosen = [entry.index for entry in entries]
+
+            def read() -> Iterator[tuple[int, FrameGeometry]]:
+                return enumerate(each for _, each in read_frames(self.scene, FrameGeometry.of, self.size, chosen))
+
+            content = BytesIO()
+            save_npz(content, overlap_of(len(entries), read), compressed=False)
+            with atomic(file) as temporary:
+                temporary.write_bytes(sealed(content.getvalue()))
+        try:
+            verified(file)
+            return csr_array(load_npz(file))
+        except (OSError, ValueError, KeyError, BadZipFile, DamagedError) as error:
+            raise LocusError(f"the cached {file} is damaged ({error}); delete it and run the same again") from None
 
     def _overlap(self, states: str) -> Path:
-        return _root(self.folder) / "overlap" / f"{states}.npy"
+        return _root(self.folder) / "overlap" / f"{states}.npz"

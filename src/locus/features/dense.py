@@ -1,21 +1,23 @@
 """Dense features of a whole scene: every patch of every frame, with the point of the world it shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32
+from jaxtyping import Float, Float16, Float32
 from numpy import ndarray
 from torch import Tensor
 
 from locus.features.cache import cache_frames
+from locus.features.frame_arrays import FrameTokens
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Frame, Scene
 
 FRAMES_AT_ONCE = 8
+WINDOW = 1000  # frames whose features are kept at once: a few hundred megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +57,53 @@ class SceneFeatures(ReadFrames):
             self.scene, [self.indices[row] for row in chosen], self.points[chosen], self.features[:, chosen]
         )
 
+    def windows(self) -> "Iterable[SceneFeatures]":
+        """All frames at once."""
+        return [self]
 
-@torch.no_grad()
+
+@dataclass(frozen=True, eq=False)
+class StreamedFeatures(ReadFrames):
+    """The same of a scene that is too long to keep the features of all its frames."""
+
+    model: LoCUS
+    tokens: FrameTokens | Float16[ndarray, "frames n d"]
+
+    @property
+    def long(self) -> bool:
+        return len(self) > WINDOW
+
+    def windows(self) -> Iterator[SceneFeatures]:
+        """The features of `WINDOW` frames at a time, made from their tokens when they are asked for."""
+        for first in range(0, len(self), WINDOW):
+            yield self.part(slice(first, first + WINDOW))
+
+    @torch.no_grad()
+    def part(self, frames: slice, progress: bool = False) -> SceneFeatures:
+        """The features of some frames."""
+        device, indices = next(self.model.buffers()).device, self.indices[frames]
+        starts = range(frames.start, frames.start + len(indices), FRAMES_AT_ONCE)
+        parts = []
+        for first in track(starts, "features", len(starts), progress):
+            last = min(first + FRAMES_AT_ONCE, frames.start + len(indices))
+            tokens = torch.from_numpy(np.asarray(self.tokens[first:last], np.float32))
+            parts.append(self.model.head_features(tokens.to(device), self.grid).cpu())
+        return SceneFeatures(self.scene, indices, self.points[frames], torch.cat(parts, dim=1))
+
+
 def scene_features(model: LoCUS, scene: Scene, cache: Path | None = None, *, progress: bool = False) -> SceneFeatures:
     """The features of every frame, from the cache of the backbone's tokens, which is made if there is none.
 
     Frames that cannot be read, or are of another size than the first, are left out with a warning.
     """
+    streamed = streamed_features(model, scene, cache, progress=progress)
+    return streamed.part(slice(0, len(streamed)), progress)
+
+
+def streamed_features(
+    model: LoCUS, scene: Scene, cache: Path | None = None, *, progress: bool = False
+) -> StreamedFeatures:
+    """The same for those who go through the frames window by window."""
     cached = cache_frames(scene, model.backbone, model.resolution, folder=cache, progress=progress)
-    device = next(model.buffers()).device
-    parts = []
-    for first in track(
-        range(0, len(cached.frames), FRAMES_AT_ONCE), "features", -(-len(cached.frames) // FRAMES_AT_ONCE), progress
-    ):
-        tokens = torch.from_numpy(np.asarray(cached.tokens[first : first + FRAMES_AT_ONCE], np.float32))
-        parts.append(model.head_features(tokens.to(device), cached.grid).cpu())
     places = {source.name: index for index, source in enumerate(scene.sources)}
-    return SceneFeatures(scene, [places[name] for name in cached.frames], cached.points, torch.cat(parts, dim=1))
+    return StreamedFeatures(scene, [places[name] for name in cached.frames], cached.points, model, cached.tokens)

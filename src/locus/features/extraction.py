@@ -60,12 +60,14 @@ def extract(
     batch: int | None = None,
     workers: int = 2,
     every: int = 1,
+    shard: tuple[int, int] = (0, 1),
     progress: bool = False,
 ) -> ExtractionSummary:
     """Write the features of images to the HDF5 file `out` (its layouts: `locus.features.feature_file`).
 
-    Images that are in the file are not done again. One that cannot be read is left out, with a warning. Under torchrun
-    each process takes its share of the images and a file of its own (`out.rank0.h5`); the last one puts them together.
+    Images that are in the file are not done again. One that cannot be read is left out, with a warning. Under torchrun,
+    or with a shard, each process takes its share of the images and a file of its own (`out.rank0.h5`); the last one
+    puts them together.
 
     Args:
         inputs: Image files, folders, patterns, videos, scenes; see `locus.features.images`.
@@ -78,9 +80,11 @@ def extract(
         batch: How many images of one size are run together. By default 4 on a CPU and 32 on a GPU.
         workers: Threads that read and resize images ahead.
         every: Of videos, take every so-many-th frame.
+        shard: (i, n) does part i of n, counted from 0.
         progress: Show a bar.
     """
-    out, rank, world = Path(out), *share()
+    own, processes = share()
+    out, rank, world = Path(out), shard[0] * processes + own, shard[1] * processes
     if not 0 <= scale < len(model.radii):
         radii = ", ".join(f"{i}: {radius:g} m" for i, radius in enumerate(model.radii))
         raise LocusError(f"{model.name} has no scale {scale}; its scales are {radii}")
@@ -102,7 +106,7 @@ def extract(
         with alone(out):  # opening a file that was left by a killed process changes it
             elsewhere = finished(out, header)
         with FeatureFile(rank_file(out, rank), header) as file:
-            summary = _run(mine, file, elsewhere, model, keypoints, batch, workers, progress and rank == 0)
+            summary = _run(mine, file, elsewhere, model, keypoints, batch, workers, progress and own == 0)
             file.mark_complete(listed := digest([image.name for image in images]))
         if not merge(out, header, world, listed):
             return summary

@@ -1,6 +1,7 @@
 """From patches to landmarks: the best spots of a scene, and what its patches say about each."""
 
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 import torch
@@ -26,16 +27,17 @@ def choose(
     classes: int,
     taken: Float[ndarray, "k 3"],
     most: int | None,
+    share: float,
     progress: bool,
 ) -> Landmarks:
     """The best landmarks of one scale, a radius apart and from those that are `taken`, best first; `most` at most.
 
-    They are scored with the kappa and tau that the model was trained with.
+    They are scored with the kappa and tau that the model was trained with. `share` of all candidates are tried.
     """
     radius = model.radii[scale]
     others = KDTree(taken)
     free = np.flatnonzero(others.query(patches.point)[0] >= radius)
-    chosen = free[candidates(patches.point[free], radius, CANDIDATES)]
+    chosen = free[candidates(patches.point[free], radius, ceil(share * CANDIDATES))]
     of_patches = (torch.from_numpy(features), patches.point, patches.frame)
     scores = landmark_scores(*of_patches, chosen, radius, model.kappa, model.tau, progress=progress)
     shown = within(patches.point[chosen], patches.point, radius)

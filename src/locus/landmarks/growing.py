@@ -23,11 +23,13 @@ def grown(
     seen: SceneFeatures,
     found: ObservedPatches,
     most: int | None,
+    share: float,
     progress: bool,
 ) -> Landmarks:
     """A map's landmarks with the patches of a scene of one environment added to them, then at `most` so many new ones.
 
-    Labels of the patches are columns of the landmarks' votes, -1 for none.
+    Labels of the patches are columns of the landmarks' votes, -1 for none. `share` is what part of a recording these
+    frames are: they get as much of the candidates.
     """
     classes, fresh = landmarks.votes.shape[1], []
     for scale, radius in enumerate(model.radii):
@@ -38,9 +40,19 @@ def grown(
         added = csr_matrix((np.ones(len(rows), np.int32), (rows, np.arange(len(rows)))), (len(landmarks), len(rows)))
         into = csr_matrix(hstack([identity(len(landmarks), np.int32), added]))
         landmarks = pooled(both, np.arange(len(landmarks)), into)
-        new = choose(model, scale, found, features, classes, landmarks.position[rows], most, progress)
+        new = choose(model, scale, found, features, classes, landmarks.position[rows], most, share, progress)
         fresh.append(replace(new, environment=np.full(len(new), environment, np.int32)))
     return joined([landmarks, *fresh])
+
+
+def best(landmarks: Landmarks, known: int, most: int | None) -> Landmarks:
+    """Of the landmarks after the first `known`, the best of each scale, `most` at most, in their order."""
+    if most is None:
+        return landmarks
+    rows = np.arange(known, len(landmarks))
+    rows = rows[np.argsort(-landmarks.worth[rows], kind="stable")]
+    kept = [rows[landmarks.scale[rows] == scale][:most] for scale in np.unique(landmarks.scale[rows])]
+    return take(landmarks, np.concatenate([np.arange(known), *map(np.sort, kept)]))
 
 
 def looked_for(

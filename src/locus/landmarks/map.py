@@ -13,14 +13,15 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 
 from locus.errors import LocusError
-from locus.features.dense import SceneFeatures, scene_features
+from locus.features.dense import SceneFeatures, StreamedFeatures, streamed_features
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, joined, take
 from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.describe import VIEWS, views
-from locus.landmarks.growing import grown, looked_for
-from locus.landmarks.observations import ObservedPatches, patches
-from locus.landmarks.points import MapPoints, for_frames
+from locus.landmarks.growing import best, grown, looked_for
+from locus.landmarks.observations import ObservedWindows
+from locus.landmarks.points import MapPoints, for_frames, points_room
+from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
 from locus.model import LoCUS
 from locus.scenes import Scene
@@ -74,8 +75,7 @@ class LandmarkMap:
         backbone's tokens are kept in `cache`, by default with all others. With a `detector` the map also has points:
         use `locus.tasks.placed_points.point_detector()`, which localization uses too.
         """
-        seen = _features(model, scene, cache, progress)
-        name = seen.scene.name
+        name = scene.scene.name if isinstance(scene, SceneFeatures) else scene.name
         empty = cls(
             landmarks=Landmarks.none(model.dimension),
             frames=Frames(np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros((0, len(model.radii)), np.float32)),
@@ -87,7 +87,7 @@ class LandmarkMap:
             model=model.fingerprint,
             provenance={"model": model.name, "scenes": []},
         )
-        built = empty.add(model, seen, most=most, detector=detector, progress=progress)
+        built = empty.add(model, scene, most=most, detector=detector, cache=cache, progress=progress)
         if not len(built):
             raise MapError(f"no spot of {name} is seen by {VIEWS} frames, so it has no landmarks")
         return built
@@ -107,7 +107,9 @@ class LandmarkMap:
 
         What the frames show of the map's landmarks is added to them; spots that have no landmark yet get their own,
         chosen among the new frames alone, `most` at most of each scale. `model` is the one the map was made with; by
-        default the map has one `environment` only. With a `detector`, the new frames get points.
+        default the map has one `environment` only. With a `detector`, the new frames get points. A scene of more than
+        `locus.features.dense.WINDOW` frames is gone through in windows of so many, so that memory does not grow with
+        its features; landmarks are then chosen window by window.
         """
         self.check(model)
         number = self.environment_number(environment)
@@ -115,21 +117,31 @@ class LandmarkMap:
         names = tuple(seen.scene.sources[index].name for index in seen.indices)
         self.check_new(number, names)
         classes = tuple(dict.fromkeys([*self.classes, *(label.name for label in seen.scene.classes)]))
-        found = _with_columns(patches(seen, progress), seen.scene, classes)
-        if not len(found.row):
+        if not np.isfinite(seen.points).all(axis=-1).any():
             raise MapError(f"{seen.scene.name} has no patch with valid depth, so nothing can be put on a map")
         votes = np.pad(self.landmarks.votes, ((0, 0), (0, len(classes) - len(self.classes))))
-        landmarks = grown(replace(self.landmarks, votes=votes), number, model, seen, found, most, progress)
-        now, chance = looked_for(landmarks, number, self.radii, seen, found)
+        landmarks = replace(self.landmarks, votes=votes)
+        windows = ObservedWindows(seen, classes, progress)
+        for window, found in windows:
+            landmarks = grown(landmarks, number, model, window, found, most, len(window) / len(seen), progress)
+        landmarks = best(landmarks, len(self), most)
         before = csr_matrix(self.sightings, shape=(len(self.frames), len(self)), copy=True)
         before.resize(len(self.frames), len(landmarks))
-        sightings = csr_matrix(vstack([before, now]))
+        sightings, chance, points = [before], [], []
+        for window, found in windows:
+            now, level = looked_for(landmarks, number, self.radii, window, found)
+            sightings.append(now)
+            chance.append(level)
+            if detector is not None:
+                scales, room = point_scales(self.radii), points_room(len(seen))
+                points.append(MapPoints.of_scene(window, detector, scales, room, progress))
+        sightings = csr_matrix(vstack(sightings))
         frames = Frames(
             environment=np.full(len(seen), number, np.int32),
             world_from_camera=np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]),
-            chance=chance,
+            chance=np.concatenate(chance),
         )
-        of_frames = None if detector is None else MapPoints.of_scene(seen, detector, point_scales(self.radii), progress)
+        of_frames = joined_points(points) if points else None
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}
         made_from["points"] = 0 if of_frames is None else int(of_frames.count.sum())
         added = replace(
@@ -236,12 +248,10 @@ class LandmarkMap:
         return load(Path(folder))
 
 
-def _features(model: LoCUS, scene: Scene | SceneFeatures, cache: Path | None, progress: bool) -> SceneFeatures:
-    return scene if isinstance(scene, SceneFeatures) else scene_features(model, scene, cache, progress=progress)
-
-
-def _with_columns(found: ObservedPatches, scene: Scene, classes: Sequence[str]) -> ObservedPatches:
-    """Labels as indices of the map's classes, -1 where there is none, instead of the scene's ids."""
-    column = {label.id: classes.index(label.name) for label in scene.classes}
-    ids, inverse = np.unique(found.label, return_inverse=True)
-    return replace(found, label=np.array([column.get(int(each), -1) for each in ids], np.int32)[inverse])
+def _features(
+    model: LoCUS, scene: Scene | SceneFeatures, cache: Path | None, progress: bool
+) -> SceneFeatures | StreamedFeatures:
+    if isinstance(scene, SceneFeatures):
+        return scene
+    streamed = streamed_features(model, scene, cache, progress=progress)
+    return streamed if streamed.long else streamed.part(slice(0, len(streamed)), progress)

@@ -1,6 +1,7 @@
 """What a scene's frames say about points of the world: which patches show each of them, and what they look like."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -9,7 +10,7 @@ from numpy import ndarray
 from scipy.sparse import csr_matrix
 from scipy.spatial import KDTree
 
-from locus.features.dense import SceneFeatures
+from locus.features.dense import SceneFeatures, StreamedFeatures
 from locus.progress import track
 from locus.scenes.patches import patch_centres
 
@@ -63,6 +64,26 @@ def patches(seen: SceneFeatures, progress: bool = False) -> ObservedPatches:
         label=label[known],
         frames=len(seen),
     )
+
+
+class ObservedWindows:
+    """The windows of a scene, each with its patches, whose labels are columns of a map's classes, -1 for none.
+
+    It can be gone through several times; what does not fit into memory is read again each time.
+    """
+
+    def __init__(self, seen: SceneFeatures | StreamedFeatures, classes: Sequence[str], progress: bool) -> None:
+        self.seen, self.progress = seen, progress
+        self.columns = {label.id: classes.index(label.name) for label in seen.scene.classes}
+        self.kept = [(seen, self._patches(seen))] if isinstance(seen, SceneFeatures) else None
+
+    def __iter__(self) -> Iterator[tuple[SceneFeatures, ObservedPatches]]:
+        return iter(self.kept or ((window, self._patches(window)) for window in self.seen.windows()))
+
+    def _patches(self, window: SceneFeatures) -> ObservedPatches:
+        found = patches(window, self.progress)
+        ids, inverse = np.unique(found.label, return_inverse=True)
+        return replace(found, label=np.array([self.columns.get(int(each), -1) for each in ids], np.int32)[inverse])
 
 
 def within(centres: Float[ndarray, "m 3"], points: Float[ndarray, "n 3"], radius: float) -> csr_matrix:

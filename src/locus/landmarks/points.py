@@ -24,7 +24,8 @@ from locus.scenes.patches import points_at
 if TYPE_CHECKING:
     from locus.keypoints import Detector
 
-FRAME = 100_000  # bytes that the points of one frame may take
+FRAME = 100_000  # bytes that the points of one frame may take,
+RECORDING = 2_000_000_000  # and those of all frames of a recording
 WHOLE = 2**16 - 1  # what pixels are kept in shares of: finer than a sixteenth of a pixel up to 4096 of them
 BY_POINT = ("pixel", "position", "descriptor", "places")  # arrays with a row for each point
 
@@ -61,21 +62,28 @@ class MapPoints:
 
     @classmethod
     def of_scene(
-        cls, seen: SceneFeatures, detector: "Detector", scales: Sequence[int], progress: bool = False
+        cls,
+        seen: SceneFeatures,
+        detector: "Detector",
+        scales: Sequence[int],
+        room: int = FRAME,
+        progress: bool = False,
     ) -> "MapPoints":
-        """The best keypoints that have depth, of every frame, as many as fit `FRAME`, with features of some scales."""
+        """The best keypoints with depth of every frame, as many as fit `room` bytes, with features of some scales."""
         rows = track(range(len(seen)), "keypoints", len(seen), progress)
-        return joined([cls._of_frame(seen, row, detector, scales) for row in rows])
+        return joined([cls._of_frame(seen, row, detector, scales, room) for row in rows])
 
     @classmethod
-    def _of_frame(cls, seen: SceneFeatures, row: int, detector: "Detector", scales: Sequence[int]) -> "MapPoints":
+    def _of_frame(
+        cls, seen: SceneFeatures, row: int, detector: "Detector", scales: Sequence[int], room: int
+    ) -> "MapPoints":
         frame = seen.frame(row)
         found = detector.detect(frame.image)
         size = np.array(found.size, np.int32)
         camera = frame.camera
         points = points_at(frame.depth, camera, found.pixels * [camera.width, camera.height] / size)
         numbers = detector.dimension + len(scales) * seen.features.shape[-1]
-        best = np.flatnonzero(np.isfinite(points).all(axis=1))[: most(numbers)]
+        best = np.flatnonzero(np.isfinite(points).all(axis=1))[: most(numbers, room)]
         placed = PlacedKeypoints.of(found[best], seen.features[list(scales), row])
         return cls(
             start=np.zeros(1, np.int64),
@@ -119,9 +127,14 @@ def starts(count: Int[ndarray, " f"]) -> Int64[ndarray, " f"]:
     return count.cumsum(dtype=np.int64) - count
 
 
-def most(dimensions: int) -> int:
-    """Points that a frame may have, if they have so many 8-bit numbers each."""
-    return FRAME // (dimensions + 2 * np.dtype(np.uint16).itemsize + 3 * np.dtype(np.float32).itemsize)
+def points_room(frames: int) -> int:
+    """Bytes for the points of each frame of a recording of so many."""
+    return min(FRAME, RECORDING // frames)
+
+
+def most(dimensions: int, room: int = FRAME) -> int:
+    """Points that fit so many bytes, if they have so many 8-bit numbers each."""
+    return room // (dimensions + 2 * np.dtype(np.uint16).itemsize + 3 * np.dtype(np.float32).itemsize)
 
 
 def in_8_bits(vectors: Float[ndarray, "*n c"]) -> Int8[ndarray, "*n c"]:

@@ -1,43 +1,24 @@
-"""`inspect`: is this scene sound? Every frame is loaded once, and the result fits on one screen."""
+"""`inspect`: is this scene sound? Its frames are loaded once, and the result fits on one screen."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Float, Float32, Int
 from numpy import ndarray
 
-from locus.errors import FrameError, LocusError, SceneError
-from locus.geometry import Camera
+from locus.errors import LocusError, SceneError
 from locus.progress import track
 from locus.scenes.consistency import SOUND, Diagnosis, consistency_of_frames, diagnose
-from locus.scenes.scene import Convention, Frame, Scene
-from locus.scenes.visibility import GRID, FrameGeometry, each_frame, overlap_of
+from locus.scenes.covisibility import overlap_of
+from locus.scenes.frame_summary import FrameSummary, without_name
+from locus.scenes.scene import Convention, Scene
+from locus.scenes.visibility import GRID, FrameGeometry, each_frame
 
 ODD = 0.75  # a frame less consistent with those that see most of it than this deserves a look
-MOST_COMPARED = 500  # frames compared with each other; more are sampled evenly, so that cost stays linear in the frames
-
-
-@dataclass(frozen=True)
-class FrameSummary:
-    """What is kept of one frame after it has been read."""
-
-    name: str
-    camera: Camera
-    position: Float[ndarray, "3"]
-    coverage: float
-    """Share of pixels with known depth."""
-    depths: Float32[ndarray, "3"]
-    """5th, 50th and 95th percentile of the known depth in metres; NaN without any."""
-    contrast: float
-    """Standard deviation of the image, 0 to 255."""
-    labels: Counter[int]
-    """Pixels of each class id."""
-    label_problem: str
-    """What is wrong with its labels, if anything."""
-    geometry: FrameGeometry | None
-    """Of a frame that is compared with others."""
+MOST_READ = 5000  # frames; of a longer scene so many, evenly spread, are read
+MOST_COMPARED = 500  # frames compared with each other, evenly spread too
 
 
 @dataclass(frozen=True)
@@ -45,6 +26,8 @@ class Inspection:
     """The result of `inspect`."""
 
     scene: Scene
+    read: int
+    """How many of its frames were read: all, or a sample of them."""
     summaries: Sequence[FrameSummary]
     unreadable: dict[str, str]
     """Frames that could not be read, and why."""
@@ -58,6 +41,10 @@ class Inspection:
     diagnosis: Diagnosis
     frame_consistency: Float32[ndarray, "c"]
     """Of each compared frame with those that see most of it."""
+
+    @property
+    def sampled(self) -> bool:
+        return self.read < len(self.scene)
 
     @property
     def sound(self) -> bool:
@@ -134,7 +121,10 @@ class Inspection:
 
     def facts(self) -> list[tuple[str, str]]:
         """What was found, as (subject, sentence)."""
-        frames = f"{len(self.scene)} in the format {self.scene.format}, {len(self.summaries)} of them readable"
+        frames = f"{len(self.scene)} in the format {self.scene.format}, "
+        if self.sampled:
+            frames += f"a sample of {self.read} looked at, evenly spread, "
+        frames += f"{len(self.summaries)} of them readable"
         return [
             ("frames", frames),
             ("images", self._images()),
@@ -183,10 +173,11 @@ class Inspection:
         positions = np.array([s.position for s in self.summaries])
         path = np.linalg.norm(np.diff(positions, axis=0), axis=1).sum()
         cloud = self.cloud()
+        moves = f"the camera moves {'at least ' if self.sampled else ''}{path:.1f} m in all"
         if not len(cloud):
-            return f"the camera moves {path:.1f} m in all"
+            return moves
         size = " × ".join(f"{side:.1f}" for side in np.percentile(cloud, 99, axis=0) - np.percentile(cloud, 1, axis=0))
-        return f"{size} m seen; the camera moves {path:.1f} m in all"
+        return f"{size} m seen; {moves}"
 
     def _overlap(self) -> str:
         best = self.best_overlap()
@@ -217,63 +208,43 @@ class Inspection:
 
 
 def inspect(scene: Scene, progress: bool = False) -> Inspection:
-    """Load every frame once and tell whether poses, depth and intrinsics fit together, and what else is odd."""
+    """Load every frame once and tell whether poses, depth and intrinsics fit together, and what else is odd.
+
+    Of a scene of more than 5000 frames, so many are looked at, evenly spread.
+    """
     if not len(scene):
         raise SceneError(f"{scene.name} has no frames to inspect")
-    spread = np.linspace(0, len(scene) - 1, min(len(scene), MOST_COMPARED)).round().astype(int)
-    kept = {scene.sources[index].name for index in spread}
-    looks = each_frame(lambda frame: _look(frame, frame.name in kept), scene)
+    sample = replace(scene, sources=[scene.sources[index] for index in _spread(len(scene), MOST_READ)])
+    kept = {sample.sources[index].name for index in _spread(len(sample), MOST_COMPARED)}
+    looks = each_frame(lambda frame: FrameSummary.of(frame, frame.name in kept), sample)
     summaries: list[FrameSummary] = []
     unreadable: dict[str, str] = {}
-    for source, look in zip(scene.sources, track(looks, "reading frames", len(scene), progress), strict=True):
+    for source, look in zip(sample.sources, track(looks, "reading frames", len(sample), progress), strict=True):
         if isinstance(look, LocusError):
-            unreadable[source.name] = _of_frame(look, source.name)
+            unreadable[source.name] = without_name(look, source.name)
         else:
             summaries.append(look)
     if not summaries:
         name, reason = next(iter(unreadable.items()))
-        raise SceneError(f"none of the {len(scene)} frames of {scene.name} can be read; {name}: {reason}")
+        raise SceneError(f"none of the {len(sample)} frames of {scene.name} can be read; {name}: {reason}")
     geometries = [summary.geometry for summary in summaries if summary.geometry is not None]
     return Inspection(
         scene=scene,
+        read=len(sample),
         summaries=summaries,
         unreadable=unreadable,
         unlabelled={summary.name: summary.label_problem for summary in summaries if summary.label_problem},
         compared=[row for row, summary in enumerate(summaries) if summary.geometry is not None],
         geometries=geometries,
-        overlap=(shares := overlap_of(geometries)),
+        overlap=(shares := overlap_of(len(geometries), lambda: enumerate(geometries), len(geometries)).toarray()),
         diagnosis=diagnose(geometries, scene.convention),
         frame_consistency=consistency_of_frames(geometries, shares, scene.convention),
     )
 
 
-def _look(frame: Frame, keep_geometry: bool) -> FrameSummary:
-    depth = frame.depth
-    known = depth[depth > 0]
-    depths = np.percentile(known, (5, 50, 95)) if known.size else np.full(3, np.nan)
-    labels, label_problem = Counter[int](), ""
-    try:
-        frame.instance  # noqa: B018  read for its errors
-        if frame.semantic is not None:
-            ids, counts = np.unique(frame.semantic, return_counts=True)
-            labels = Counter(dict(zip(ids.tolist(), counts.tolist(), strict=True)))
-    except FrameError as error:
-        label_problem = _of_frame(error, frame.name)
-    return FrameSummary(
-        name=frame.name,
-        camera=frame.camera,
-        position=frame.world_from_camera[:3, 3],
-        coverage=known.size / depth.size,
-        depths=depths.astype(np.float32),
-        contrast=float(frame.image.std()),
-        labels=labels,
-        label_problem=label_problem,
-        geometry=FrameGeometry.of(frame) if keep_geometry else None,
-    )
-
-
-def _of_frame(error: LocusError, name: str) -> str:
-    return str(error).removeprefix(f"frame {name}: ")
+def _spread(count: int, most: int) -> Int[ndarray, " n"]:
+    """Which of so many things to take, evenly spread, if not all can be taken."""
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 
 
 def _described(convention: Convention) -> str:

@@ -1,4 +1,4 @@
-"""Frames read once for their geometry: which of them can be used, and how much of one is seen in another."""
+"""Frames read once for their geometry: which of them can be used, and what each of them sees."""
 
 import os
 import warnings
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float, Float32
 from numpy import ndarray
 
 from locus.errors import FrameError, LocusError, SceneError
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 GRID = (18, 24)
 LOOKUP = 160  # depth is looked up in maps of at most this many pixels a side: patches are coarser still
 SHOWN = 3  # reasons in a warning
-MIN_OVERLAP = 0.05  # a frame that sees less of the seed frame than this is not drawn with it
+REACH = 3  # times its greatest depth: as far a frame is taken to see where it has no depth
 OCCLUSION = 0.05  # a point this share of its depth, and this many metres, behind the surface seen there is hidden
 
 
@@ -56,33 +56,6 @@ def thinned(depth: Float32[ndarray, "h w"], camera: Camera) -> tuple[Float32[nda
     return small, Camera(width, height, *intrinsics)
 
 
-def overlap(scene: Scene, grid: tuple[int, int] = GRID) -> Float32[ndarray, "f f"]:
-    """`overlap(scene)[a, b]`: the share of frame a's patches that frame b sees, from 0 to 1.
-
-    A patch is seen if its point lies before b's camera, inside b's image, and not behind the surface that b sees there
-    (where b has no depth it is taken as seen). Frames that cannot be read are NaN, row and column, with a warning that
-    names them; a frame without a valid patch overlaps nothing.
-    """
-    geometries = dict(read_frames(scene, lambda frame: FrameGeometry.of(frame, grid), size=lambda camera: None))
-    return overlap_of([geometries.get(index) for index in range(len(scene))])
-
-
-def overlap_of(geometries: Sequence[FrameGeometry | None]) -> Float32[ndarray, "f f"]:
-    """The same from geometries; None stands for a frame that cannot be read."""
-    known = [index for index, geometry in enumerate(geometries) if geometry is not None]
-    present = [geometry for geometry in geometries if geometry is not None]
-    shares = np.full((len(geometries), len(geometries)), np.nan, np.float32)
-    if not present:
-        return shares
-    counts = np.array([len(geometry.points) for geometry in present])
-    points = np.concatenate([geometry.points for geometry in present])
-    owner = np.repeat(np.arange(len(present)), counts)
-    for b, geometry in zip(known, present, strict=True):
-        seen = owner[visible(points, geometry)]
-        shares[known, b] = np.bincount(seen, minlength=len(present)) / np.maximum(counts, 1)
-    return shares
-
-
 def visible(points: Float32[ndarray, "n 3"], geometry: FrameGeometry) -> ndarray:
     """Indices of the world points that a frame sees."""
     camera_from_world = invert(geometry.world_from_camera).astype(np.float32)
@@ -93,20 +66,12 @@ def visible(points: Float32[ndarray, "n 3"], geometry: FrameGeometry) -> ndarray
     )
     x, y = pixels[inside].astype(np.int64).T
     surface = geometry.depth[y, x]
-    hidden = (surface > 0) & (z[inside] > surface * (1 + OCCLUSION) + OCCLUSION)
-    return inside[~hidden]
+    return inside[z[inside] <= hidden_beyond(np.where(surface > 0, surface, REACH * geometry.depth.max()))]
 
 
-def draw_frames(
-    overlap: Float32[ndarray, "frames frames"], usable: Int[ndarray, " k"], rng: np.random.Generator, count: int
-) -> Int[ndarray, " drawn"]:
-    """A random one of the usable frames, and others by their overlap with it."""
-    seed = rng.choice(usable)
-    shared = (overlap[seed, usable] + overlap[usable, seed]) / 2
-    shared = np.where((shared >= MIN_OVERLAP) & (usable != seed), shared, 0)
-    others = min(count - 1, int((shared > 0).sum()))
-    drawn = rng.choice(usable, others, replace=False, p=shared / shared.sum()) if others else []
-    return np.concatenate([[seed], drawn]).astype(np.int64)
+def hidden_beyond(surface: Float[ndarray, "*n"]) -> Float[ndarray, "*n"]:
+    """The depth beyond which a surface hides what lies behind it."""
+    return surface * (1 + OCCLUSION) + OCCLUSION
 
 
 def read_frames(

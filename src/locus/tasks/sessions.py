@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,11 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.errors import FrameError, LocusError
-from locus.features.dense import SceneFeatures
 from locus.keypoints import Detector
 from locus.landmarks import LandmarkMap, merge, session_of
 from locus.model import LoCUS
 from locus.progress import track
-from locus.scenes import Frame
+from locus.scenes import Frame, Scene
 from locus.tasks.agreement import AgreedMotion, agreed_motion
 from locus.tasks.localize import localize
 
@@ -122,26 +122,26 @@ def join_session(
     world: LandmarkMap,
     environment: str,
     model: LoCUS,
-    seen: SceneFeatures,
+    scene: Scene,
     *,
     most: int | None = None,
     detector: Detector | None = None,
+    cache: Path | None = None,
     progress: bool = False,
 ) -> tuple[LandmarkMap, AlignedSession]:
     """The map with another session of one of its environments, aligned and merged; an error if it does not fit.
 
-    `most` and `detector` are those of `LandmarkMap.build`.
+    `most`, `detector` and `cache` are those of `LandmarkMap.build`.
     """
     home = world.environment(world.environment_number(environment))
-    name, frames = seen.scene.name, [seen.frame(row) for row in range(len(seen))]
     try:
-        aligned = align_session(home, model, frames, progress=progress)
+        aligned = align_session(home, model, scene, progress=progress)
     except AlignmentError as error:
         raise AlignmentError(
-            f"{name} was not merged: {error}; without --session-of it becomes an environment of its own"
+            f"{scene.name} was not merged: {error}; without --session-of it becomes an environment of its own"
         ) from None
-    built = LandmarkMap.build(model, seen, most=most, detector=detector, progress=progress)
-    return merge([world, session_of(built, environment, name, aligned.agreement.a_from_b)]), aligned
+    built = LandmarkMap.build(model, scene, most=most, detector=detector, cache=cache, progress=progress)
+    return merge([world, session_of(built, environment, scene.name, aligned.agreement.a_from_b)]), aligned
 
 
 def spread_over(count: int, most: int) -> list[int]:

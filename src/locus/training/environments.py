@@ -13,7 +13,7 @@ from torch import Tensor
 from locus.backbones import Backbone
 from locus.features.cache import CachedScene, cache_bytes, cache_scene
 from locus.scenes import Scene
-from locus.scenes.visibility import draw_frames
+from locus.scenes.covisibility import draw_frames
 from locus.training.settings import Settings, TrainingError
 
 HELD_OUT = 0.25  # share of a single scene's patches kept for validation

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int
 from numpy import ndarray
+from scipy.sparse import triu
 
 from locus.errors import LocusError
 from locus.features.dense import scene_features
@@ -15,7 +16,8 @@ from locus.keypoints.fusion import PlacedKeypoints, point_scales
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Frame, Scene
-from locus.scenes.visibility import FrameGeometry, overlap_of
+from locus.scenes.covisibility import overlap_of
+from locus.scenes.visibility import FrameGeometry
 
 OVERLAP = (0.06, 0.7)  # share that each frame of a pair sees of the other; pairs are drawn evenly between the two
 SAME = 3.0  # pixels of an image of 480 rows: keypoints that project this close to each other are matches,
@@ -118,10 +120,10 @@ class PlacedFrames:
             placed = PlacedKeypoints.of(detector.detect(frame.image), seen.features[scales, row])
             placed_frames.append(PlacedFrame.of(frame, placed))
             geometries.append(FrameGeometry.of(frame))
-        shares = overlap_of(geometries)
-        shares = np.minimum(shares, shares.T)
-        pairs = np.argwhere(np.triu((shares >= OVERLAP[0]) & (shares <= OVERLAP[1]), 1))
-        return cls(placed_frames, pairs, shares[pairs[:, 0], pairs[:, 1]])
+        shares = overlap_of(len(geometries), lambda: enumerate(geometries))
+        shares = triu(shares.minimum(shares.T), 1, "csr").tocoo()
+        wanted = (shares.data >= OVERLAP[0]) & (shares.data <= OVERLAP[1])
+        return cls(placed_frames, np.stack(shares.coords, axis=1)[wanted], shares.data[wanted])
 
     def draw(self, random: np.random.Generator, most: int) -> GluePair | None:
         """Two frames, all overlaps alike, with at most so many keypoints each; None if there is too little to learn."""

@@ -13,7 +13,7 @@ from tensorboardX import SummaryWriter
 
 from locus import backbones
 from locus.backbones import Backbone
-from locus.features.cache import check_room
+from locus.features.cache import check_room, fill_cache
 from locus.files import lock
 from locus.model import LoCUS, this_device
 from locus.scenes import Scene
@@ -88,6 +88,25 @@ def train(
     finally:
         processes.close()
         alone.close()
+
+
+def cache_shard(
+    scenes: Sequence[str | Path],
+    settings: Settings,
+    shard: tuple[int, int],
+    *,
+    val: Sequence[str | Path] = (),
+    cache: Path | None = None,
+    reading: SceneReading = AS_STATED,
+    progress: bool = False,
+) -> int:
+    """Cache the tokens of part (i, n) of the frames that `train` will need, and do not train; the number of frames."""
+    trained, kept = _opened(scenes, val, reading)
+    backbone = _model(settings).backbone
+    return sum(
+        fill_cache(some, backbone, settings.resolution, shard, copies=copies, folder=cache, progress=progress)
+        for some, copies in ((trained, settings.copies), (kept, 0))
+    )
 
 
 def _opened(
