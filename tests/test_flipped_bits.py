@@ -22,25 +22,14 @@ from locus.scenes import export, load_scene
 from locus.scenes.scene import LabelClass
 from locus.tasks.probability import CURVES
 from locus.tasks.probe import Probe
-from locus.training import Settings, train
+from locus.training import train
 from locus.training.checkpoints import LAST, METRICS, SETTINGS, load_state
 from tests.landmarks import places
 from tests.scenes import layouts, room
+from tests.training import launching
 
 TOKENS = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float16)
-SMALL = Settings(
-    backbone="classic",
-    layer=None,
-    head="linear",
-    dimension=16,
-    resolution=None,
-    frames_per_batch=6,
-    landmarks=60,
-    radii=(0.3,),
-    steps=1,
-    validate_every=1,
-    warmup=1,
-)
+SMALL = replace(launching.SETTINGS, steps=1, validate_every=1)
 
 
 @pytest.fixture(scope="module")

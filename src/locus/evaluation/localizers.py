@@ -26,15 +26,29 @@ WITH_DEPTH = "with depth"
 ALIKED = 1024  # keypoints of an image
 
 
-class LandmarksAlone(ModelMethod):
-    """A model's landmarks without points."""
+class MapWay(ModelMethod):
+    """A model whose maps are made or asked in a way of their own."""
+
+    way: str
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name}, landmarks alone", load(name))
+        super().__init__(f"{name}, {self.way}", load(name))
 
     @property
     def fingerprint(self) -> str:
-        return f"{super().fingerprint} landmarks alone"
+        return f"{super().fingerprint} {self.way}"
+
+
+class LandmarksAlone(MapWay):
+    """A model's landmarks without points."""
+
+    way = "landmarks alone"
+
+
+class Sparse(MapWay):
+    """A model's landmarks and points, in a map that is made without depth: from colour and poses alone."""
+
+    way = "map without depth"
 
 
 class Hloc(ModelMethod):
@@ -48,17 +62,6 @@ class Hloc(ModelMethod):
     @property
     def fingerprint(self) -> str:
         return f"{super().fingerprint} hloc {self.detector.fingerprint} {self.glue.fingerprint}"
-
-
-class Sparse(ModelMethod):
-    """A model's landmarks and points, in a map that is made without depth: from colour and poses alone."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name}, map without depth", load(name))
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{super().fingerprint} sparse"
 
 
 def ask(

@@ -145,6 +145,11 @@ def with_confidence(
     return np.where(confidence == 0, depth.dtype.type(0), depth)
 
 
+def believed(depth: Num[ndarray, "h w"], confidence: Path | None) -> Num[ndarray, "h w"]:
+    """The same with a file of confidence, if there is one."""
+    return depth if confidence is None else with_confidence(depth, read_labels(confidence), confidence)
+
+
 def read_labels(path: Path) -> Int32[ndarray, "h w"]:
     """A label map: one channel of 8- or 16-bit ids."""
     with _opened(path) as image:

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from locus.errors import LocusError, SceneError
 from locus.files import content_hash
 from locus.geometry import Camera
-from locus.scenes.reading import camera_from_four, path_inside, read_labels, read_numbers, with_confidence
+from locus.scenes.reading import believed, camera_from_four, path_inside, read_numbers
 from locus.scenes.scene import Scene
 from locus.scenes.source import PosedFile
 from locus.scenes.timing import TOGETHER, mutual_nearest, nearest, poses_at
@@ -92,10 +92,7 @@ class ARKitFrame(PosedFile):
         return camera_from_four(numbers[2:].tolist(), (int(numbers[0]), int(numbers[1])), self.camera_path)
 
     def depth(self) -> Num[ndarray, "h w"]:
-        depth = super().depth()
-        if self.confidence_path is None:
-            return depth
-        return with_confidence(depth, read_labels(self.confidence_path), self.confidence_path)
+        return believed(super().depth(), self.confidence_path)
 
     def depth_state(self) -> str:
         return content_hash(self.depth_path, self.confidence_path)

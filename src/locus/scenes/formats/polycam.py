@@ -14,7 +14,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.reading import path_inside, read_json, read_labels, with_confidence
+from locus.scenes.reading import believed, path_inside, read_json
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import FileSource
 
@@ -63,10 +63,7 @@ class PolycamFrame(FileSource):
     confidence_path: Path | None
 
     def depth(self) -> Num[ndarray, "h w"]:
-        depth = super().depth()
-        if self.confidence_path is None:
-            return depth
-        return with_confidence(depth, read_labels(self.confidence_path), self.confidence_path)
+        return believed(super().depth(), self.confidence_path)
 
     def depth_state(self) -> str:
         return self._state(self.depth_path, self.confidence_path)

@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import pose_matrices
-from locus.scenes.reading import path_inside, read_depth, read_labels, read_matrix, with_confidence
+from locus.scenes.reading import believed, path_inside, read_depth, read_matrix
 from locus.scenes.scene import Scene
 from locus.scenes.video import Video, VideoFrame
 
@@ -85,7 +85,4 @@ class StrayFrame(VideoFrame):
     def depth(self) -> Num[ndarray, "h w"]:
         if self.depth_path is None:
             return super().depth()
-        depth = read_depth(self.depth_path)
-        if self.confidence_path is None:
-            return depth
-        return with_confidence(depth, read_labels(self.confidence_path), self.confidence_path)
+        return believed(read_depth(self.depth_path), self.confidence_path)
