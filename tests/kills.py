@@ -48,6 +48,11 @@ def content(folder: Path) -> dict[str, Any]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+def left(folder: Path) -> set[Path]:
+    """What is half-written."""
+    return {file for file in folder.rglob(".*") if "locus-partial" in file.name}
+
+
 def features(folder: Path) -> dict[str, Any]:
     """What a feature file holds; where in the file depends on how often it was opened."""
     found: dict[str, Any] = {"files": sorted(content(folder))}
@@ -141,13 +146,13 @@ class Killer:
             shutil.copytree(self.root / "before", where / "here")
         landed = 0
         for _ in range(self.rng.integers(1, 4)):
+            before = left(where)
             process = self.start(job.words, where)
             time.sleep(self.rng.uniform(0, 1.1 * seconds))
             asked = self.rng.random() < 0.2
             os.kill(process, signal.SIGTERM if asked else signal.SIGKILL)
             landed += os.waitpid(process, 0)[1] != 0
-            left = [file for file in where.rglob(".*") if "locus-partial" in file.name]
-            assert not (asked and left), f"{name}: {left} after SIGTERM"
+            assert not (asked and left(where) - before), f"{name}: {left(where)} after SIGTERM"
             if name == "map --add" and len(LandmarkMap.load(where / "here" / "m").environments) == 2:
                 break  # it is done; adding the same again would be another map
         else:

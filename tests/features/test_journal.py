@@ -156,8 +156,9 @@ def test_a_full_disk_is_one_sentence_and_the_file_stays_as_it_was(path, monkeypa
 
 def test_two_writers_do_not_meet(path):
     disk = JournaledFile(path)
-    with pytest.raises(LocusError, match="another process is writing"):
-        JournaledFile(path)
+    for look in (JournaledFile, recover):
+        with pytest.raises(LocusError, match="another process is writing"):
+            look(path)
     disk.close()
     JournaledFile(path).close()
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from locus.errors import DamagedError, LocusError
-from locus.files import atomic, clear_leftovers, lock, opened
+from locus.files import atomic, clear_leftovers, lock, lock_file, opened
 
 PAGE = 4096
 BLOCK = 256 * PAGE  # read at a time to be looked through
@@ -41,8 +41,9 @@ def journal_of(path: Path) -> Path:
 
 
 def recover(path: Path) -> None:
-    """Finish what a killed process began, before the file is read."""
-    if journal_of(path).exists():
+    """Finish what a killed process began, before the file is read; an error if a process is writing it."""
+    traces = lock_file(path).exists() and os.access(path, os.W_OK)  # where nobody can write, nobody does
+    if traces or journal_of(path).exists():
         JournaledFile(path).close()
 
 

@@ -175,6 +175,8 @@ def _environments(
 def _run(trainer: Trainer, watcher: Watcher) -> RunSummary:
     out = trainer.folder
     rows = read_metrics(out / METRICS)
+    if rows and trainer.processes.first:  # those of a run that was killed before it drew them
+        draw_curves(rows, out / CURVES)
     with watcher.bar(trainer) as advance, stop_request() as asked_to_stop:
         for step in trainer.run():
             advance(step)
