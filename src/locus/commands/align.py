@@ -22,7 +22,7 @@ def align(
     cache: options.Cache = None,
     reading: options.Reading = AS_STATED,
 ) -> int:
-    """Find how two recordings of one environment lie in each other's coordinates.
+    """Find the motion between two recordings of one environment.
 
     Frames of B are localized in A. The motion that most of them agree on is printed, with its error; if too few agree,
     that is said, and the exit code is 2.

@@ -101,7 +101,7 @@ def session_of(world: LandmarkMap, environment: str, session: str, a_from_b: Flo
 def trajectories(world: LandmarkMap) -> dict[tuple[str, str], dict[str, Float[ndarray, "4 4"]]]:
     """The poses of each recording's frames, by environment and scene: sessions of one environment in one world."""
     scenes = world.provenance.get("scenes", [])
-    if sum(scene["frames"] for scene in scenes) != len(world.frames):
+    if sum(scene.get("frames", 0) for scene in scenes) != len(world.frames):
         raise MapError("the map does not say which frames are of which recording; build it again")
     found: dict[tuple[str, str], dict[str, ndarray]] = {}
     frames = iter(zip(world.frames.environment, world.frame_names, world.frames.world_from_camera, strict=True))
