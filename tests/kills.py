@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -110,7 +111,11 @@ class Killer:
             os.dup2(printed.fileno(), 2)
         placed_points.detector_or_reason = lambda: (Scattered(), "")  # without weights to download
         try:
-            os._exit(main(filled))
+            code = main(filled)
+            for thread in threading.enumerate():  # as the interpreter does when it ends
+                if thread is not threading.main_thread() and not thread.daemon:
+                    thread.join(10)
+            os._exit(code)
         except BaseException as error:
             print(repr(error), flush=True)
             os._exit(99)

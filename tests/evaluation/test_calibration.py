@@ -29,6 +29,7 @@ from locus.evaluation.methods import Chance
 from locus.evaluation.outcome import MeasuredPart, Outcome
 from locus.evaluation.pose import RelativePoses
 from locus.evaluation.probability_fit import FitProbability, fitted, logistic_weights, recorded
+from locus.files import load_json
 from locus.tasks.localize import LandmarkMatches, Location
 from locus.tasks.probability import Evidence, on_curve
 from locus.tasks.relative_pose import RelativePose
@@ -184,7 +185,7 @@ def test_too_few_answers_get_no_curve_and_none_at_all_are_an_error(tmp_path, cap
     out = tmp_path / "curves.json"
     FitProbability((results(tmp_path / "a.json", some(10)),), out).run()
     assert "too few to fit a curve" in capsys.readouterr().out
-    assert json.loads(out.read_text()) == {}
+    assert load_json(out) == {}
     monkeypatch.setattr(sys, "argv", ["fit", str(results(tmp_path / "b.json", [])), "--out", str(out)])
     with pytest.raises(SystemExit, match="has evidence; run locus eval again"):
         runpy.run_path(probability_fit.__file__, run_name="__main__")
