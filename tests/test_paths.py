@@ -25,6 +25,8 @@ NO_PATHS = {
     ("scenes/formats/rosbag_topics.py", "{}/camera_info"): "a topic of ROS",
     ("scenes/writers/ros2bag.py", "{}/camera_info"): "a topic of ROS",
     ("scenes/writers/ros2bag.py", "{}/image_raw"): "a topic of ROS",
+    ("landmarks/merging.py", "{}/"): "a frame's name, the same on every system",
+    ("landmarks/merging.py", "{}/{}"): "a frame's name, the same on every system",
     ("scenes/reading.py", "/.join"): "a frame's name, the same on every system",
     ("viewer/strangers.py", "//{}"): "what comes before a host in an address",
     ("viewer/canvas.py", "/cameras/{}"): "a node of the viewer's tree",

@@ -36,7 +36,7 @@ def matrix(transform) -> np.ndarray:
 
 def test_rosbags_finds_what_was_written(scene, tmp_path, shots):
     path = write(scene, tmp_path / "out" / "walk")
-    assert sorted(file.name for file in path.iterdir()) == ["metadata.yaml", "walk.db3"]
+    assert sorted(file.name for file in path.iterdir()) == ["checksums.json", "metadata.yaml", "walk.db3"]
     found: dict[str, list] = {}
     with AnyReader([path]) as reader:
         for connection, time, data in reader.messages():

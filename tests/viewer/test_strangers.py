@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 
+from locus.viewer import strangers
 from locus.viewer.serve import server
 from locus.viewer.strangers import AT_ONCE, MESSAGE, UPLOAD, is_own
 

@@ -92,8 +92,8 @@ def test_a_frame_is_localized_and_compared_with_its_pose(known):
     said = r"at \(.*\) m ± 0\.\d\d m: \d+ of \d+ matches with \w+ agree, confidence 0\.\d\d"
     trust = r"(, within 0\.1 m and 5° with probability [01]\.\d\d)?"  # of kinds of poses that a curve was fitted to
     assert re.match(rf"Frame 000005 was taken in room {said}{trust}\.", located.sentence)
-    metres, degrees = map(float, re.search(r"pose by ([\d.]+) cm and ([\d.]+)°", located.sentence).groups())
-    assert metres < 5
+    centimetres, degrees = map(float, re.search(r"pose by ([\d.]+) cm and ([\d.]+)°", located.sentence).groups())
+    assert centimetres < 10
     assert degrees < 2
     starts, ends = located.lines(known, 0.3).transpose(1, 0, 2)
     assert len(starts) == located.location.agreeing.sum() > 100

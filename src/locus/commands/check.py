@@ -88,7 +88,7 @@ def _lines(path: Path) -> bool:
 
 
 CHECKS: dict[str, Callable[[Path], bool]] = {
-    **dict.fromkeys((".safetensors", ".json", ".ply", ".npy", ".pt"), verified),
+    **dict.fromkeys((".safetensors", ".json", ".ply", ".npy", ".npz", ".pt"), verified),
     ".h5": _feature_file,
     ".jsonl": _lines,
 }
