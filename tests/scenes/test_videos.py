@@ -8,6 +8,7 @@ from hypothesis import given
 from scipy.spatial.transform import Rotation, Slerp
 
 import locus
+from locus.cli import main
 from locus.errors import FrameError, SceneError
 from locus.scenes.video import Video
 from tests.scenes import phone_layouts, refusals, room
@@ -77,12 +78,14 @@ def test_without_its_files_it_is_a_video_like_any_other_and_says_what_it_needs(c
         locus.load_scene(clip, format="video")
 
 
-def test_times_that_the_video_does_not_have_are_skipped_and_said(tmp_path):
+def test_times_that_the_video_does_not_have_are_skipped_and_said(tmp_path, capsys):
     phone_layouts.video(file := tmp_path / "clip.mp4", SHOTS, ["-0.5", "0.5", "1700000000.25", "0.6"])
     scene = locus.load_scene(file)
     assert [frame.name for frame in scene] == ["000015", "000018"]
     assert list(scene.skipped) == ["frame at -0.5 s", "frame at 1.7e+09 s"]
     assert "the video has 40 frames at 30 a second" in scene.skipped["frame at -0.5 s"]
+    assert main(["convert", str(file), "--out", str(tmp_path / "written")]) == 0
+    assert "2 frames of clip were left out; the first, frame at -0.5 s: " in capsys.readouterr().out
 
 
 def test_a_video_that_claims_billions_of_frames_takes_no_memory_for_them(clip):

@@ -121,3 +121,8 @@ def test_options_that_repair_a_scene_count_for_frames_too(folder, tmp_path):
     plain, repaired = cameras
     assert plain["fx"] != plain["fy"]
     assert (repaired["fx"], repaired["fy"]) == (plain["fy"], plain["fx"])
+
+
+def test_a_camera_of_another_size_is_refused():
+    with pytest.raises(LocusError, match=r"principal point at \(648, 484\), outside the 320×240 image"):
+        FileCamera((1170.0, 1170.0, 648.0, 484.0)).of(320, 240)

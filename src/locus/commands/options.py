@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from locus.errors import LocusError
 from locus.files import write_json
-from locus.scenes import SceneReading
+from locus.scenes import Scene, SceneReading
 from locus.tasks.named_images import FileCamera
 
 if TYPE_CHECKING:  # it takes seconds to import, which --help need not
@@ -66,6 +66,13 @@ def say(*sentences: str) -> None:
     """Print lines as they are: names of files may look like markup."""
     for sentence in sentences:
         Console(soft_wrap=True, highlight=False).print(escape(sentence))
+
+
+def say_skipped(scene: Scene) -> None:
+    """Which frames were left out when a scene was opened, if any were."""
+    if scene.skipped:
+        name, reason = next(iter(scene.skipped.items()))
+        say(f"{len(scene.skipped)} frames of {scene.name} were left out; the first, {name}: {reason}")
 
 
 def write_answers(path: Path | None, content: object) -> None:

@@ -18,6 +18,7 @@ from locus.commands.options import (
     frame_slice,
     network,
     say,
+    say_skipped,
     shard_of,
 )
 from locus.errors import LocusError
@@ -66,6 +67,7 @@ def convert(scene: ScenePath, out: Path, to: Target = "nerfstudio", reading: Rea
     from locus.scenes import export
 
     loaded = reading.load(scene)
+    say_skipped(loaded)
     say(f"Wrote {loaded.name} to {export(loaded, out, to, progress=True)} in the format {to}")
     return 0
 
@@ -88,6 +90,7 @@ def depth(
     if out.exists():
         raise LocusError(f"{out} exists already; choose another folder or remove it first")
     loaded = reading.load(scene)[frame_slice(frames)]
+    say_skipped(loaded)
     if len(loaded) < 2:
         raise LocusError(f"{loaded.name} has {len(loaded)} frames to find depth for; at least two are needed")
     written = load_scene(export(with_depth(network(model), loaded, progress=True), out, progress=True))

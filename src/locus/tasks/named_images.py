@@ -83,6 +83,11 @@ class FileCamera:
 
     def of(self, width: int, height: int) -> Camera:
         """For an image of that size."""
+        if self.camera is not None and not (0 < self.camera[2] < width and 0 < self.camera[3] < height):
+            raise LocusError(
+                f"--camera puts the principal point at ({self.camera[2]:g}, {self.camera[3]:g}), outside the "
+                f"{width}×{height} image; give fx fy cx cy of the image itself, scaled with it if it was resized"
+            )
         focal = width / 2 / np.tan(np.radians(self.fov) / 2)
         return Camera(width, height, *(self.camera or (focal, focal, width / 2, height / 2)))
 
