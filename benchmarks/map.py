@@ -111,8 +111,9 @@ def localizing(model, scene, cache: Path | None) -> None:
     for stage, times in rows.items():
         print(f"{stage} | {' | '.join(times)}", flush=True)
     with TemporaryDirectory() as folder:
-        size = (world.save(folder) / "points.safetensors").stat().st_size
-    print(f"points.safetensors: {size / len(world.frames) / 1e3:.1f} kB a frame")
+        (points,) = world.save(folder).glob("points-*.safetensors")
+        size = points.stat().st_size
+    print(f"the file of points: {size / len(world.frames) / 1e3:.1f} kB a frame")
 
 
 def _stages(world: LandmarkMap, model, frame, features) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
     python benchmarks/match.py SCENE [--model NAME]
 
-Two frames of the scene, at their own size. The last line is the whole, as a multiple of the transformer's time.
+Two frames of the scene that are close in time, at their own size. The last line is the whole, as a multiple of the
+transformer's time.
 """
 
 import argparse
@@ -29,7 +30,7 @@ def main() -> None:
     parser.add_argument("--model", default=DEFAULT)
     arguments = parser.parse_args()
     model, scene = load(arguments.model), load_scene(arguments.scene)
-    frames = [scene[0], scene[len(scene) // 8]]
+    frames = [scene[0], scene[len(scene) // 24]]
     images, cameras = [frame.image for frame in frames], [frame.camera for frame in frames]
     print(f"{torch.get_num_threads()} threads, two images of {cameras[0].width}×{cameras[0].height}, {model.name}\n")
     features = [model.features(image)[point_scales(model.radii)] for image in images]
