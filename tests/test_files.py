@@ -128,7 +128,8 @@ def test_files_and_folders_have_the_rights_that_the_umask_leaves(tmp_path, mask)
 def test_the_umask_of_the_process_is_not_touched(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("another thread would write with this one"))
     with atomic(tmp_path / "file") as file:
-        file.write_text("")
+        file.write_text("written")
+    assert (tmp_path / "file").read_text() == "written"
 
 
 def test_what_cannot_be_written_is_named_as_the_user_named_it(tmp_path, monkeypatch):
