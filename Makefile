@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo demo-quick test test-all lint format docs wheel clean
+.PHONY: demo demo-quick test test-all lint format docs results wheel clean
 
 # One pip call, so that the constraints hold for every package at once and torch's CPU build is taken where offered.
 $(VENV)/.demo: $(INPUTS)
@@ -48,6 +48,10 @@ $(VENV)-docs/.docs: $(INPUTS)
 
 docs: $(VENV)-docs/.docs
 	$(VENV)-docs/bin/mkdocs build --strict
+
+# The figures of the pages, measured anew with the real recordings of $LOCUS_DATA; RESULTS="pose-*" makes some of them.
+results: $(VENV)/.dev
+	$(BIN)/python benchmarks/results.py $(RESULTS)
 
 # The wheel as a user gets it: built, installed alone in a fresh environment without any extra, and used there.
 wheel:

@@ -55,6 +55,8 @@ class Table:
         return {
             "title": self.title,
             "columns": [column.name for column in self.columns],
+            "digits": [column.digits for column in self.columns],
+            "better": [column.better for column in self.columns],
             "rows": [
                 {"label": row.label, "kind": row.kind, "cells": [_plain(cell) for cell in row.cells]}
                 for row in self.rows
