@@ -57,6 +57,7 @@ def main() -> int:
 
 
 def recipes() -> dict[str, Result]:
+    """By name; one with `of` shows another part of that recipe's result."""
     return tomllib.loads(RECIPES.read_text(encoding="utf-8"))["result"]
 
 
@@ -66,7 +67,8 @@ def kept() -> dict[str, Result]:
 
 def run_all(patterns: list[str], folder: Path, data: Path | None) -> list[tuple[str, str]]:
     """Run the recipes that match, one after the other; returns those that could not be run, each with the reason."""
-    chosen = {name: each for name, each in recipes().items() if any(fnmatch.fnmatch(name, p) for p in patterns)}
+    run = {name: each for name, each in recipes().items() if "of" not in each}
+    chosen = {name: each for name, each in run.items() if any(fnmatch.fnmatch(name, p) for p in patterns)}
     if not chosen:
         raise SystemExit(f"no recipe of {RECIPES.relative_to(ROOT)} is called {' or '.join(patterns)}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -156,8 +158,9 @@ def filled(text: str, recipes: dict[str, Result], results: dict[str, Result]) ->
     """A page with what is kept put between its marks."""
 
     def put(match: re.Match[str]) -> str:
-        name = match[2]
-        return f"{match[1]}{shown(recipes[name], results[name]) if name in results else ''}{match[3]}"
+        recipe = recipes[match[2]]
+        result = results.get(recipe.get("of", match[2]))
+        return f"{match[1]}{shown(recipe, result) if result else ''}{match[3]}"
 
     return PLACE.sub(put, text)
 

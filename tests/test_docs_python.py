@@ -104,6 +104,7 @@ def data_page(told: dict[str, Any], folder: Path) -> None:
 
 def extend_page(told: dict[str, Any], folder: Path) -> None:
     names = run(ROOT / "docs" / "extend.md", {"house": told["folders"][1]})
+    names = run(ROOT / "docs" / "extend-evaluation.md", names)
     assert np.array_equal(names["scene"][0].depth, np.full((48, 64), 2, np.float32))
     assert names["features"].shape == (1, 3, 4, 3)
     assert [part.method for part in names["outcome"].parts] == ["height", "ground truth"]
@@ -143,7 +144,7 @@ def objective_page(told: dict[str, Any], folder: Path) -> None:
     features = told["seen"].features[0].flatten(0, 2).clone().requires_grad_()
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=0, world_size=1)
     try:
-        run(ROOT / "docs" / "objective.md", names | {"features": features, "environments": told["places"]})
+        run(ROOT / "docs" / "explained" / "objective.md", names | {"features": features, "environments": told["places"]})
     finally:
         torch.distributed.destroy_process_group()
     assert features.grad is not None
@@ -180,7 +181,7 @@ def serve_page(told: dict[str, Any], folder: Path) -> None:
     assert names["found"]["environment"] or names["found"]["reason"]
 
 
-def readme_table(told: dict[str, Any], folder: Path) -> None:
+def index_table(told: dict[str, Any], folder: Path) -> None:
     """Every cell of the README's column "from Python", in order, with what it takes from the cells and pages before."""
     box = trimesh.creation.box((5, 4, 2.5)).subdivide().subdivide()
     box.invert()  # seen from inside
@@ -201,9 +202,8 @@ def readme_table(told: dict[str, Any], folder: Path) -> None:
         "images": frame_features(told["seen"]),
         "benchmark": locus.evaluation.Retrieval(frames_per_batch=4, batches=1, landmarks=16),
     }
-    rows = re.findall(r"^\|.*\| (.*) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    first = rows.index("from Python")
-    cells = [cell for row in rows[first + 1 : rows.index("does not give")] for cell in re.findall(r"`([^`]+)`", row)]
+    rows = re.findall(r"^\|.*\| (.*) \|$", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    cells = [cell for row in rows[rows.index("from Python") + 1 :] for cell in re.findall(r"`([^`]+)`", row)]
     cells = [cell for cell in cells if "locus." in cell or "(" in cell]
     assert len(cells) == 18
     for cell in cells:
@@ -218,10 +218,10 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "extend.md": extend_page,
     "maps.md": maps_page,
     "matching.md": matching_page,
-    "objective.md": objective_page,
+    "explained/objective.md": objective_page,
     "serve.md": serve_page,
     "sessions.md": sessions_page,
-    "README.md": readme_table,
+    "index.md": index_table,
 }
 
 
@@ -240,7 +240,8 @@ def test_the_python_page_runs_and_so_do_those_that_go_on_from_it(tmp_path, monke
 
 def test_no_block_of_python_is_left_out():
     with_blocks = {name_of(page) for page in DOCS if python_blocks(page)}
-    assert with_blocks == {*GO_ON, "README.md", "houses.md", "keypoints.md", "python.md"}
+    others = {"README.md", "extend-evaluation.md", "houses.md", "keypoints.md", "python.md"}
+    assert with_blocks == {*GO_ON, *others} - {"index.md"}
     for page in DOCS:
         for block in indented_blocks(page):
             assert not PYTHON.match(block), f"{name_of(page)}: fence this with ```python, so that it is run: {block}"
