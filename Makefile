@@ -35,6 +35,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ty check
 	$(BIN)/lint-imports
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md benchmarks deploy docs ros src tests
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
@@ -43,7 +44,7 @@ format: $(VENV)/.dev
 # The pages of docs/ as a site, in a small environment of its own: they need nothing of LoCUS.
 $(VENV)-docs/.docs: $(INPUTS)
 	$(PYTHON) -m venv $(VENV)-docs
-	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.5"
+	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.5" "mkdocstrings[python]>=0.27"
 	@touch $@
 
 docs: $(VENV)-docs/.docs

@@ -163,6 +163,12 @@ def realsense_page(told: dict[str, Any], folder: Path) -> None:
     assert len(locus.load_scene("walk")) == 4
 
 
+def reference_page(told: dict[str, Any], folder: Path) -> None:
+    names = run(ROOT / "docs" / "reference.md", told)
+    assert names["features"].shape[0] == 2
+    assert names["answer"].here or names["answer"].reason
+
+
 def serve_page(told: dict[str, Any], folder: Path) -> None:
     """The client of the page, and a service over the map of docs/python.md."""
     service = Service(ServedMaps([told["world"].save(folder / "map")], told["model"]))
@@ -219,6 +225,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "maps.md": maps_page,
     "matching.md": matching_page,
     "explained/objective.md": objective_page,
+    "reference.md": reference_page,
     "serve.md": serve_page,
     "sessions.md": sessions_page,
     "index.md": index_table,
