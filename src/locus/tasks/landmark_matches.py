@@ -14,15 +14,16 @@ from locus.tasks.matching import stuck_mask
 
 @dataclass(frozen=True, eq=False)
 class LandmarkMatches:
-    """Patches of an image, each with its most similar landmark."""
+    """Patches of an image, row-major in its grid, each with its most similar landmark.
+
+    A match is stuck if it sits (nearly) where its landmark was in the map's images: `locus.tasks.matching.stuck_mask`.
+    """
 
     patch: Int[ndarray, " n"]
-    """Row-major in the grid."""
     landmark: Int[ndarray, " n"]
     similarity: Float[ndarray, " n"]
     pixel: Float[ndarray, "n 2"]
     stuck_mask: Bool[ndarray, " n"]
-    """Whether it sits (nearly) where its landmark was in the map's images: `locus.tasks.matching.stuck_mask`."""
 
     def __len__(self) -> int:
         return len(self.patch)

@@ -33,20 +33,18 @@ MatchedFrame = tuple[int, Int[ndarray, " _"], Float[ndarray, "_ 3"], Float[ndarr
 
 @dataclass(frozen=True, eq=False)
 class PointMatches:
-    """Keypoints of an image and points of a map. One keypoint may be matched in several frames of the map."""
+    """Keypoints of an image and points of a map. One keypoint may be matched in several frames of the map.
+
+    Positions are in metres in the environment's world, frames are rows of the environment's frames that show the
+    points, and the probability that a match is right is the matcher's. Inliers agree with the pose.
+    """
 
     keypoint: Int[ndarray, " n"]
-    """Of the image."""
     pixel: Float[ndarray, "n 2"]
-    """Where it is in the camera's image."""
     position: Float[ndarray, "n 3"]
-    """Of its point in the map, metres in the environment's world."""
     frame: Int[ndarray, " n"]
-    """Which shows the point: rows of the frames of the environment."""
     probability: Float[ndarray, " n"]
-    """That the match is right, as the matcher thinks."""
     inliers: Bool[ndarray, " n"]
-    """Which agree with the pose."""
 
     def __len__(self) -> int:
         return len(self.keypoint)

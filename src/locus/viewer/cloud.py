@@ -20,14 +20,12 @@ VOXEL = 0.012  # metres between points, where that gives no more than allowed
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points of the world, one a voxel."""
+    """Points of the world, one a voxel; each with its frame's row and, row-major, its pixel in the small image."""
 
     points: Float32[ndarray, "n 3"]
     colours: UInt8[ndarray, "n 3"]
     frame: Int32[ndarray, " n"]
-    """Row of the frame that a point is of, in the scene's features."""
     pixel: Int32[ndarray, " n"]
-    """Row-major in the frame's small image."""
 
     def __len__(self) -> int:
         return len(self.points)

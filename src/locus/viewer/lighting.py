@@ -14,14 +14,14 @@ from locus.viewer.cloud import Cloud
 
 @dataclass(frozen=True, eq=False)
 class Lit:
-    """What is similar enough to a query."""
+    """What is similar enough to a query: in the views' small images, in the cloud, and of the landmarks.
+
+    A view's score is the similarity of its most similar patch.
+    """
 
     masks: Bool[ndarray, "frames h w"]
-    """Of each view's small image."""
     scores: Float32[ndarray, " frames"]
-    """The similarity of each view's most similar patch."""
     points: Bool[ndarray, " n"]
-    """Of the cloud."""
     landmarks: Bool[ndarray, " m"]
 
     @property
