@@ -13,9 +13,10 @@ import pytest
 import locus
 from locus.errors import LocusError
 from locus.features.feature_file import FeatureFile, Header
-from locus.files import atomic, atomic_folder, clear_leftovers, content_hash, lock, read, temporary_name
+from locus.files import atomic, atomic_folder, clear_leftovers, content_hash, lock, temporary_name
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
+from locus.opening import read
 from locus.training.checkpoints import load_state
 
 UNIX_ONLY = {"fcntl", "grp", "pwd", "resource", "termios"}

@@ -22,11 +22,12 @@ from scipy.sparse import csr_matrix
 
 from locus.checksums import PLACE, metadata, sealed, sealed_tensors
 from locus.errors import DamagedError, LocusError
-from locus.files import atomic, clear_leftovers, lock, lock_file, opened, read, save_json
+from locus.files import atomic, clear_leftovers, lock, lock_file, save_json
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
 from locus.landmarks.point_files import load_points, points_file, serialized
+from locus.opening import opened, read
 
 VERSION = 1
 ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"

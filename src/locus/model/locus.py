@@ -21,11 +21,12 @@ from locus.backbones import Backbone
 from locus.backbones.conversion import mismatches
 from locus.checksums import sealed_tensors
 from locus.errors import LocusError
-from locus.files import atomic, load_json, read, save_json
+from locus.files import atomic, load_json, save_json
 from locus.model.authors import authors_head
 from locus.model.card import card
 from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
 from locus.model.shipped import MODELS
+from locus.opening import read
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")

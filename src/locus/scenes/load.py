@@ -9,8 +9,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from locus.errors import SceneError
+from locus.errors import LocusError, SceneError
+from locus.opening import admitted
 from locus.scenes.formats import READERS, nerfstudio, rosbag
+from locus.scenes.reading import refuse_strangers
 from locus.scenes.scene import Scene
 from locus.scenes.source import Source
 
@@ -93,7 +95,15 @@ def load_scene(
     if topics and format != "rosbag":
         raise SceneError(f"{path} is read as {format}, which has no topics to choose among; leave out --topic")
     try:
+        if not path.is_dir():
+            admitted(path)
+        elif not allow_outside:
+            refuse_strangers(path)
         scene = rosbag.read(path, allow_outside, topics) if topics else READERS[format].read(path, allow_outside)
+    except SceneError:
+        raise
+    except LocusError as error:
+        raise SceneError(str(error)) from None
     except OSError as error:
         raise SceneError(f"{error.filename or path} cannot be read: {error.strerror}") from None
     given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from locus.checksums import metadata, sealed_tensors
 from locus.errors import LocusError
-from locus.files import atomic, read
+from locus.files import atomic
 from locus.model import LoCUS
+from locus.opening import read
 from locus.pages.pictures import enlarged
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches, same_names

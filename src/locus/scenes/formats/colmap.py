@@ -16,6 +16,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
+from locus.opening import UNLIMITED, admitted, opened
 from locus.scenes.lens import Lens
 from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside
 from locus.scenes.scene import Convention, Scene
@@ -90,8 +91,8 @@ def depth_maps(path: Path) -> tuple[Path | None, str]:
 def check_counts(folder: Path) -> None:
     """A binary model starts with a count; a damaged one can make pycolmap read for ever."""
     for file in folder.glob("*.bin"):
-        with file.open("rb") as opened:
-            count = int.from_bytes(opened.read(8), "little")
+        with opened(file, UNLIMITED) as start:
+            count = int.from_bytes(start.read(8), "little")
         if count * SMALLEST_RECORD > file.stat().st_size:
             raise SceneError(f"{file} is damaged: it claims {count} entries in {file.stat().st_size} bytes")
 
@@ -124,13 +125,12 @@ class ColmapFrame(CalibratedFile):
 def read_dense_map(path: Path) -> Float[ndarray, "h w"]:
     """COLMAP's dense maps: the text `width&height&channels&`, then float32 values, rows first."""
     try:
-        header, _, rest = path.read_bytes().partition(b"&")
+        with opened(admitted(path), 4 * MAX_PIXELS + 64) as file:
+            header, _, rest = file.read().partition(b"&")
         height, _, rest = rest.partition(b"&")
         channels, _, values = rest.partition(b"&")
         shape = (int(height), int(header))
-    except FileNotFoundError:
-        raise LocusError(f"{path} is missing") from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise LocusError(f"{path} is not a COLMAP depth map ({error})") from None
     pixels = shape[0] * shape[1]
     if channels != b"1" or not 0 < pixels <= MAX_PIXELS or len(values) != 4 * pixels:

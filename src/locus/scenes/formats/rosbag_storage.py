@@ -15,7 +15,9 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from locus.errors import LocusError, SceneError
+from locus.opening import read_text
 
+LARGEST_METADATA = 2**22  # bytes of metadata.yaml
 HEAD = 512  # bytes that hold the time, the camera's frame, the size and the encoding of an image
 MAX_MESSAGE = 2**29  # bytes; a larger message, or a larger chunk of them, is taken for a decompression bomb
 
@@ -119,7 +121,7 @@ def _opened(path: Path) -> Any:
     from rosbags.typesys import Stores, get_typestore
 
     metadata = path / "metadata.yaml"
-    if metadata.is_file() and re.search(r"compression_mode:\W*file", metadata.read_text("utf-8", "replace"), re.I):
+    if metadata.is_file() and re.search(r"compression_mode:\W*file", read_text(metadata, LARGEST_METADATA), re.I):
         raise SceneError(f"{path} is compressed as a whole; unpack it: rosbags-convert --src {path} --dst NEW_FOLDER")
     reader = AnyReader([path], default_typestore=get_typestore(Stores.LATEST))
     reader.open()
