@@ -15,6 +15,7 @@ from locus.backbones.onnx_weights import read_onnx
 from locus.backbones.variants import configuration
 from locus.errors import LocusError, WeightsError
 from locus.files import verified
+from locus.opening import UNLIMITED, admitted, opened
 
 
 def convert(path: Path, name: str) -> dict[str, Tensor]:
@@ -35,8 +36,9 @@ def convert(path: Path, name: str) -> dict[str, Tensor]:
 
 def read(path: Path) -> dict[str, Tensor]:
     """All tensors of a .safetensors, .onnx or torch file; nested dictionaries become dotted names."""
-    if not path.is_file():
+    if path.is_dir():
         raise WeightsError(f"{path} is no file; give the weight file itself")
+    admitted(path)
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -61,7 +63,7 @@ def read(path: Path) -> dict[str, Tensor]:
 
 
 def _is_pickle(path: Path) -> bool:
-    with path.open("rb") as file:
+    with opened(path, UNLIMITED) as file:
         return file.read(1) == pickle.PROTO
 
 

@@ -32,6 +32,7 @@ from locus.errors import LocusError
 from locus.features.journal import JournaledFile, begin, recover, verify_pages
 from locus.files import atomic
 from locus.keypoints import Keypoints
+from locus.opening import admitted
 from locus.scenes.patches import patch_centres
 
 FORMAT_VERSION = 1
@@ -169,7 +170,7 @@ def _create(path: Path, header: Header) -> None:
 
 def _opened(file: Path | JournaledFile, path: Path, mode: str) -> h5py.File:
     try:
-        return h5py.File(file, mode)
+        return h5py.File(admitted(file) if isinstance(file, Path) else file, mode)
     except OSError as error:
         raise LocusError(f"{path} is not an HDF5 file that can be read ({error}); choose another name") from None
 

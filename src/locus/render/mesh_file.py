@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 
 from locus.errors import LocusError
+from locus.opening import LARGEST, admitted
 from locus.render.materials import Material
 from locus.render.surfaces import Surface
 from locus.scenes.rays import mesh_library
@@ -18,11 +19,11 @@ WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
 def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Surface]:
     """All surfaces of a mesh file as parts, turned so that z is up."""
     trimesh = mesh_library("reading a mesh")
-    if not file.is_file():
-        raise LocusError(f"{file} does not exist or is not a file")
     try:
-        loaded = trimesh.load_scene(file)
+        loaded = trimesh.load_scene(admitted(file, LARGEST))
         meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces)]
+    except LocusError:
+        raise
     except Exception as error:  # trimesh's readers raise whatever a broken file makes them trip over
         raise LocusError(f"{file} cannot be read as a mesh: {error}") from None
     if not meshes:
