@@ -20,6 +20,7 @@ from locus.opening import admitted, read_text
 
 # A larger image is taken for a decompression bomb: a few kilobytes of file that fill the memory.
 MAX_PIXELS = 100_000_000
+LARGEST_IMAGE = 2**30  # bytes of a file; some decoders read all of it before they look
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Piece:
 def _opened(path: Path | Piece) -> Generator[Image.Image, None, None]:
     """An image file with its header checked; whatever its decoder says becomes a sentence about the file."""
     too_large = f"{path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
-    stored = admitted(path) if isinstance(path, Path) else BytesIO(path.data)
+    stored = admitted(path, LARGEST_IMAGE) if isinstance(path, Path) else BytesIO(path.data)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below

@@ -6,6 +6,8 @@ they show. Poses are camera_from_world; pixel centres lie at 0.5 as ours do. A m
 scale: scale it first (`model_aligner`), or radii mean nothing.
 """
 
+import mmap
+import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +26,10 @@ from locus.scenes.source import CalibratedFile
 
 STEREO = ".geometric.bin"
 SMALLEST_RECORD = 8  # bytes
+
+# Of each entry of a binary model: the bytes before its name, whether it has one, the bytes of the number that tells how
+# many things of it follow, and the bytes of each of these.
+ENTRIES = {"images.bin": (64, True, 8, 24), "points3D.bin": (43, False, 8, 8), "frames.bin": (64, False, 4, 16)}
 
 # Where each model keeps fx, fy, cx, cy and then k1, k2, p1, p2 in its parameters.
 MODELS = {
@@ -89,12 +95,23 @@ def depth_maps(path: Path) -> tuple[Path | None, str]:
 
 
 def check_counts(folder: Path) -> None:
-    """A binary model starts with a count; a damaged one can make pycolmap read for ever."""
+    """A binary model is full of counts; a damaged one can make pycolmap read for ever, or ask for all memory."""
     for file in folder.glob("*.bin"):
-        with opened(file, UNLIMITED) as start:
-            count = int.from_bytes(start.read(8), "little")
-        if count * SMALLEST_RECORD > file.stat().st_size:
-            raise SceneError(f"{file} is damaged: it claims {count} entries in {file.stat().st_size} bytes")
+        with opened(file, UNLIMITED) as stored:
+            size = os.fstat(stored.fileno()).st_size
+            content = mmap.mmap(stored.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        count = int.from_bytes(content[:8], "little")
+        if count * SMALLEST_RECORD > len(content):
+            raise SceneError(f"{file} is damaged: it claims {count} entries in {len(content)} bytes")
+        if file.name not in ENTRIES:
+            continue
+        at, (head, named, wide, each) = 8, ENTRIES[file.name]
+        for entry in range(count):
+            at += head
+            at = content.find(b"\0", at) + 1 if named else at
+            at += wide + each * int.from_bytes(content[at : at + wide], "little")
+            if at > len(content) or at < head:
+                raise SceneError(f"{file} is damaged: it ends within entry {entry} of {count}")
 
 
 def model_camera(camera: Any) -> tuple[Camera, Lens]:
