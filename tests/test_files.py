@@ -159,7 +159,7 @@ def test_a_pipe_and_a_file_too_large_are_refused_before_they_are_read(tmp_path):
         read(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(2**40)
-    with pytest.raises(LocusError, match=r"has 1099\.5 GB"):
+    with pytest.raises(LocusError, match=r"has 1099512 MB"):
         read(tmp_path / "large")
 
 

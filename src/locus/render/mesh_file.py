@@ -28,6 +28,8 @@ def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Su
         raise LocusError(f"{file} cannot be read as a mesh: {error}") from None
     if not meshes:
         raise LocusError(f"{file} holds no triangles")
+    if any(mesh.vertices.shape[1:] != (3,) for mesh in meshes):
+        raise LocusError(f"{file} holds vertices that are not three numbers each")
     # A half turn about (0, 1, 1) would mirror nothing but swap handedness of the view; a quarter turn about x does it.
     turn = np.array([[1, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]]) if up == "y" else np.eye(4)
     parts = [_part(mesh).moved(turn @ np.diag([scale, scale, scale, 1.0])) for mesh in meshes]

@@ -63,6 +63,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     check_counts(folder)
     try:
         model = pycolmap.Reconstruction(str(folder))
+        images = sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name)
     except Exception as error:  # pycolmap raises whatever its C++ side meets
         raise SceneError(f"{folder} is not a COLMAP model that can be read ({str(error).splitlines()[-1]})") from None
     cameras = {i: model_camera(camera) for i, camera in model.cameras.items()}
@@ -70,7 +71,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     rows = {number: row for row, number in enumerate(model.points3D)}
     positions = np.array([point.xyz for point in model.points3D.values()]).reshape(-1, 3)
     sources = []
-    for image in sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name):
+    for image in images:
         file = path_inside(path / "images", image.name, allow_outside)
         camera, lens = cameras[image.camera_id]
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])

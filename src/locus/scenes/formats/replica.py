@@ -45,7 +45,7 @@ def read_parameters(path: Path) -> tuple[Camera, float]:
         stored = read_json(file)["camera"]
         size = (int(stored["w"]), int(stored["h"]))
         fx, fy, cx, cy, scale = (float(stored[key]) for key in ("fx", "fy", "cx", "cy", "scale"))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise SceneError(f'{file} should hold "camera": {{w, h, fx, fy, cx, cy, scale}} ({error!r})') from None
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise SceneError(f'{file} should hold "camera": {{w, h, fx, fy, cx, cy, scale}}, finite numbers') from None
     # Stored with whole-numbered pixel centres: cx is 599.5 for a width of 1200.
     return Camera(*size, fx, fy, cx + 0.5, cy + 0.5), scale
