@@ -294,7 +294,7 @@ def results(spoiler: Spoiler, count: int) -> Iterator[tuple[int, str, str]]:
 
 
 def fuzz(count: int, seed: int) -> tuple[Counter, list[str]]:
-    """How often what came, and the failures."""
+    """How often what came, and the failures, which are printed as they come."""
     with tempfile.TemporaryDirectory() as name:
         spoiler = Spoiler(written(Path(name) / "examples"), Path(name), seed)
         found, failures = Counter(), []
@@ -303,6 +303,7 @@ def fuzz(count: int, seed: int) -> tuple[Counter, list[str]]:
             found[result if sound else "failed"] += 1
             if not sound:
                 failures.append(f"{turn} ({done}): {result}")
+                print(failures[-1], flush=True)
     return found, failures
 
 
@@ -319,5 +320,5 @@ if __name__ == "__main__":
             EXAMPLES[example][1](folder)
             sys.exit()
     found, failures = fuzz(told.count, told.seed)
-    print("\n".join([*failures, ", ".join(f"{count} {result}" for result, count in found.items())]))
+    print(", ".join(f"{count} {result}" for result, count in found.items()))
     sys.exit(bool(failures))
