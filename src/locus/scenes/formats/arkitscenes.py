@@ -15,7 +15,6 @@ from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError, SceneError
-from locus.files import content_hash
 from locus.geometry import Camera
 from locus.scenes.reading import believed, camera_from_four, read_numbers
 from locus.scenes.scene import Scene
@@ -94,4 +93,4 @@ class ARKitFrame(PosedFile):
         return believed(super().depth(), self.confidence_path)
 
     def depth_state(self) -> str:
-        return content_hash(self.depth_path, self.confidence_path)
+        return self._state(self.depth_path, self.confidence_path)

@@ -16,7 +16,6 @@ from jaxtyping import Float, Int32, Num
 from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
-from locus.files import content_hash
 from locus.geometry import Camera
 from locus.opening import read_text
 from locus.scenes.reading import camera_from_opencv, read_labels, read_matrix
@@ -86,7 +85,7 @@ class ScanNetFrame(FileSource):
         return seen_by(self.camera(), depth, self.intrinsics("intrinsic_depth.txt", (columns, rows)))
 
     def depth_state(self) -> str:
-        return content_hash(self.depth_path, self.root / "intrinsic" / "intrinsic_depth.txt")
+        return self._state(self.depth_path, self.root / "intrinsic" / "intrinsic_depth.txt")
 
     def camera(self) -> Camera:
         return self.intrinsics("intrinsic_color.txt", self.image_size())
