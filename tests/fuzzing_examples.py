@@ -1,6 +1,7 @@
 """Small sound examples of all that LoCUS reads, and for each a use of it."""
 
 import json
+import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -164,7 +165,7 @@ def _run(root: Path) -> None:
     kept = (root / "run" / name for name in (SETTINGS, METRICS, LAST))
     contents = {file: file.read_bytes() for file in kept}
     for folder in ("room", "run", "tokens"):
-        _removed(root / folder)
+        shutil.rmtree(root / folder)
     for file, content in contents.items():
         _made(file.parent)
         file.write_bytes(content)
@@ -174,12 +175,6 @@ def _use_run(root: Path) -> None:
     read_metrics(root / "run" / METRICS)
     load_state(root / "run" / LAST)
     begin(root / "run", {"settings": json.loads(json.dumps(vars(launching.SETTINGS)))})
-
-
-def _removed(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)
 
 
 def _probe(root: Path) -> None:
