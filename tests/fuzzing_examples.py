@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import trimesh
 from safetensors.torch import save_file
 
 import locus
@@ -200,14 +201,13 @@ def _masks(root: Path) -> None:
 
 
 def _mesh(root: Path) -> None:
-    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\n"
-    (root / "chair.obj").write_text(corners)
+    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nvt 0 0\nvt 1 1\nusemtl cloth\nf 1/1 2/2 3/1\nf 2/1 3/1 4/2\n"
+    (root / "chair.obj").write_text(f"mtllib chair.mtl\n{corners}")
+    (root / "chair.mtl").write_text("newmtl cloth\nKd 0.5 0.5 0.5\nmap_Kd chair.png\n")
+    layouts.save(root / "chair.png", SHOTS[0].image)
     (root / "kinds.txt").write_text("chair chair\n")
-    import trimesh
-
-    mesh = trimesh.creation.box()
-    mesh.export(root / "sofa.glb")
-    mesh.export(root / "table.ply")
+    for name in ("sofa.glb", "table.ply"):
+        trimesh.creation.box().export(root / name)
 
 
 def _use_meshes(root: Path) -> None:

@@ -20,7 +20,7 @@ def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Su
     """All surfaces of a mesh file as parts, turned so that z is up."""
     trimesh = mesh_library("reading a mesh")
     try:
-        loaded = trimesh.load_scene(admitted(file, LARGEST))
+        loaded = trimesh.load_scene(admitted(file, LARGEST), resolver=_beside(file))
         meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces)]
     except LocusError:
         raise
@@ -36,6 +36,18 @@ def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Su
     if not all(np.isfinite(part.vertices).all() for part in parts):
         raise LocusError(f"{file} holds vertices that are not finite")
     return parts
+
+
+def _beside(file: Path) -> Any:
+    """Opens the textures and buffers that a mesh names: those in its folder, and regular files as it is."""
+    resolvers = mesh_library("reading a mesh").resolvers
+
+    class Beside(resolvers.FilePathResolver):
+        def get(self, name: str) -> bytes:
+            admitted(Path(self.parent, name.strip()), LARGEST)
+            return super().get(name)
+
+    return Beside(str(file))
 
 
 def _part(mesh: Any) -> Surface:
