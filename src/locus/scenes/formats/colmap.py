@@ -102,16 +102,16 @@ def check_counts(folder: Path) -> None:
             size = os.fstat(stored.fileno()).st_size
             content = mmap.mmap(stored.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         count = int.from_bytes(content[:8], "little")
-        if count * SMALLEST_RECORD > len(content):
+        if len(content) < SMALLEST_RECORD or count * SMALLEST_RECORD > len(content):
             raise SceneError(f"{file} is damaged: it claims {count} entries in {len(content)} bytes")
         if file.name not in ENTRIES:
             continue
         at, (head, named, wide, each) = 8, ENTRIES[file.name]
         for entry in range(count):
             at += head
-            at = content.find(b"\0", at) + 1 if named else at
+            at = (content.find(b"\0", at) + 1 or len(content)) if named else at
             at += wide + each * int.from_bytes(content[at : at + wide], "little")
-            if at > len(content) or at < head:
+            if at > len(content):
                 raise SceneError(f"{file} is damaged: it ends within entry {entry} of {count}")
 
 
