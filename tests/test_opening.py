@@ -1,8 +1,10 @@
 """The one door: what is no regular file, too large, too deep, out of range or outside is one sentence."""
 
+import ast
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,3 +190,14 @@ def test_nobody_is_advised_to_unpickle(tmp_path):
 def test_a_message_is_one_line_of_bounded_length_whatever_is_in_it():
     assert str(SceneError("a\nb\x1b[31m\udcff")) == "a b [31m "
     assert len(str(LocusError("x" * 10**6))) < 3000
+
+
+def test_no_file_is_read_but_through_the_door():
+    found = []
+    for file in Path(locus.__file__).parent.rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)):
+            name, method = getattr(call.func, "id", ""), getattr(call.func, "attr", "")
+            modes = [each.value for each in call.args if isinstance(each, ast.Constant)]
+            if method in ("read_text", "read_bytes") or ((name or method) == "open" and {"r", "rb"} & set(modes)):
+                found.append(file.name)
+    assert set(found) == {"opening.py"}
