@@ -13,7 +13,6 @@ import locus
 from locus.errors import LocusError, SceneError
 from locus.evaluation.predictions import PosePredictions
 from locus.features.extraction import extract
-from locus.features.images import sources
 from locus.model import LoCUS
 from locus.render.mesh_file import load_parts
 from locus.scenes.reading import read_depth
@@ -21,7 +20,7 @@ from locus.training.checkpoints import read_metrics
 from tests.fuzzing import fault, outcome
 from tests.fuzzing_examples import EXAMPLES, SHOTS, use_scene
 from tests.landmarks import places
-from tests.scenes import layouts, phone_layouts
+from tests.scenes import layouts
 
 FOLDERS = {
     **dict.fromkeys(("nerfstudio", "tum", "openloris", "7scenes", "7scenes flat", "replica", "scannet"), "scene"),
@@ -140,19 +139,6 @@ def test_a_camera_at_infinity_is_refused(tmp_path, key, value):
     content["camera"][key] = "HERE"
     file.write_text(json.dumps(content).replace('"HERE"', value))
     refusal(locus.load_scene, tmp_path / "replica")
-
-
-def test_a_videos_frames_are_those_that_are_there(tmp_path):
-    phone_layouts.save_video(tmp_path / "clip.avi", SHOTS)
-    content = (tmp_path / "clip.avi").read_bytes()
-    assert content.count((2).to_bytes(4, "little")) > 0
-    for header in (b"avih", b"strh"):  # dwTotalFrames and dwLength
-        at = content.index(header) + 8 + {b"avih": 16, b"strh": 32}[header]
-        content = content[:at] + (2**31 - 1).to_bytes(4, "little") + content[at + 4 :]
-    (tmp_path / "clip.avi").write_bytes(content)
-    images = sources(tmp_path / "clip.avi")
-    assert len(images) == 2
-    assert images[1].read().shape == SHOTS[0].image.shape
 
 
 def test_a_line_of_metrics_with_a_bad_byte_is_named(tmp_path):
