@@ -95,10 +95,10 @@ def load_scene(
     if topics and format != "rosbag":
         raise SceneError(f"{path} is read as {format}, which has no topics to choose among; leave out --topic")
     try:
-        if not path.is_dir():
+        if path.is_dir():
+            refuse_strangers(path, allow_outside)
+        else:
             admitted(path)
-        elif not allow_outside:
-            refuse_strangers(path)
         scene = rosbag.read(path, allow_outside, topics) if topics else READERS[format].read(path, allow_outside)
     except SceneError:
         raise
