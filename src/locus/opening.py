@@ -18,6 +18,7 @@ from locus.errors import LocusError
 
 LARGEST = 2**31  # bytes of a file that is read as a whole, unless a reader says otherwise
 LARGEST_TEXT = 2**27  # bytes of text; in memory it takes up to twelve times as many
+MOST_DIGITS = 300  # of a whole number that is one; float() of a longer one would be an error, and this is infinity
 MOST_LISTS = 2**23  # lists and tables in JSON, each of which takes some 70 bytes of memory and two of text
 UNLIMITED = 2**63
 
@@ -79,8 +80,12 @@ def parse_json(content: bytes | str, name: object) -> Any:
     if sum(map(content.count, brackets)) > MOST_LISTS:  # ty: ignore[invalid-argument-type]
         raise LocusError(f"{name} holds more than {MOST_LISTS} lists and tables and is refused")
     try:
-        return json.loads(content)
+        return json.loads(content, parse_int=_whole)
     except RecursionError:
         raise LocusError(f"{name} is not readable JSON: its lists and tables nest too deep") from None
     except ValueError as error:
         raise LocusError(f"{name} is not readable JSON ({error})") from None
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)

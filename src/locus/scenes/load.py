@@ -87,10 +87,10 @@ def load_scene(
     several of a kind.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  names `..` but leaves links their own name
+    if not os.path.exists(path):  # noqa: PTH110  of a name too long Path makes an error
+        raise SceneError(f"{path} does not exist")
     if path.is_file() and path.name == nerfstudio.FILE:  # people also point at the file itself
         path = path.parent
-    if not path.exists():
-        raise SceneError(f"{path} does not exist")
     format = _checked(format, path)
     if topics and format != "rosbag":
         raise SceneError(f"{path} is read as {format}, which has no topics to choose among; leave out --topic")

@@ -20,7 +20,7 @@ from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
 from locus.opening import UNLIMITED, admitted, opened
 from locus.scenes.lens import Lens
-from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside
+from locus.scenes.reading import MAX_PIXELS, frame_name, names_file, path_inside
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import CalibratedFile
 
@@ -72,6 +72,8 @@ def read(path: Path, allow_outside: bool) -> Scene:
     positions = np.array([point.xyz for point in model.points3D.values()]).reshape(-1, 3)
     sources = []
     for image in images:
+        if not names_file(image.name):
+            raise SceneError(f"{folder} is damaged: it names an image {image.name!r}")
         file = path_inside(path / "images", image.name, allow_outside)
         camera, lens = cameras[image.camera_id]
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])
