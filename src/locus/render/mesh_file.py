@@ -10,7 +10,7 @@ from locus.errors import LocusError
 from locus.opening import LARGEST, admitted
 from locus.render.materials import Material
 from locus.render.surfaces import Surface
-from locus.scenes.rays import mesh_library
+from locus.scenes.rays import mesh_library, read_meshes
 
 LARGEST_TEXTURE = 2048
 WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
@@ -19,17 +19,13 @@ WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
 def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Surface]:
     """All surfaces of a mesh file as parts, turned so that z is up."""
     trimesh = mesh_library("reading a mesh")
-    try:
-        loaded = trimesh.load_scene(admitted(file, LARGEST), resolver=_beside(file))
-        meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces)]
-    except LocusError:
-        raise
-    except Exception as error:  # trimesh's readers raise whatever a broken file makes them trip over
-        raise LocusError(f"{file} cannot be read as a mesh: {error}") from None
+
+    def parts_of(*given: Any, **how: Any) -> list[Any]:
+        return [part for part in trimesh.load_scene(*given, **how).dump() if isinstance(part, trimesh.Trimesh)]
+
+    meshes = read_meshes(file, parts_of, resolver=_beside(file))
     if not meshes:
         raise LocusError(f"{file} holds no triangles")
-    if any(mesh.vertices.shape[1:] != (3,) for mesh in meshes):
-        raise LocusError(f"{file} holds vertices that are not three numbers each")
     # A half turn about (0, 1, 1) would mirror nothing but swap handedness of the view; a quarter turn about x does it.
     turn = np.array([[1, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1.0]]) if up == "y" else np.eye(4)
     parts = [_part(mesh).moved(turn @ np.diag([scale, scale, scale, 1.0])) for mesh in meshes]

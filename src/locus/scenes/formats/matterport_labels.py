@@ -12,8 +12,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.opening import admitted, read_text
-from locus.scenes.rays import Tracer, mesh_library
+from locus.opening import read_text
+from locus.scenes.rays import Tracer, mesh_library, read_meshes
 from locus.scenes.scene import LabelClass, class_kind
 
 UNLABELLED = ("void", "unlabeled", "remove")
@@ -91,11 +91,8 @@ class LabelledMesh:
         own = house_file.with_suffix(".ply")
         meshes, objects = [], []
         for file in mesh_files(house_file):
-            try:
-                mesh = trimesh.load(admitted(file), process=False)
-            except Exception as error:  # a damaged file can raise anything in there
-                raise LocusError(f"{file} is not a mesh that can be read ({error})") from None
-            if not isinstance(mesh, trimesh.Trimesh):
+            found = read_meshes(file, lambda *given, **how: [trimesh.load(*given, **how)], process=False)
+            if not found or not isinstance(mesh := found[0], trimesh.Trimesh):
                 raise LocusError(f"{file} holds no mesh")
             offset = 0 if file == own else int(file.stem.removeprefix("region")) * REGION
             meshes.append(mesh)
