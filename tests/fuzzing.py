@@ -83,16 +83,16 @@ def read_some(spoiler: Spoiler, turns: range, report: int) -> None:
         os.write(report, (json.dumps([turn, "", result]) + "\n").encode())
 
 
-def results(spoiler: Spoiler, count: int) -> Iterator[tuple[int, str, str]]:
+def results(spoiler: Spoiler, turns: range) -> Iterator[tuple[int, str, str]]:
     """(number, what was done, what came of it) of each input."""
-    turn = 0
-    while turn < count:
+    turn = turns.start
+    while turn < turns.stop:
         listen, report = os.pipe()
         process = os.fork()
         if not process:
             code = 1
             try:
-                read_some(spoiler, range(turn, min(turn + EACH, count)), report)
+                read_some(spoiler, range(turn, min(turn + EACH, turns.stop)), report)
                 code = 0
             finally:
                 os._exit(code)
@@ -120,12 +120,12 @@ def results(spoiler: Spoiler, count: int) -> Iterator[tuple[int, str, str]]:
             turn += 1
 
 
-def fuzz(count: int, seed: int) -> tuple[Counter, list[str]]:
+def fuzz(turns: range, seed: int) -> tuple[Counter, list[str]]:
     """How often what came, and the failures, which are printed as they come."""
     with tempfile.TemporaryDirectory() as name:
         spoiler = Spoiler(written(Path(name) / "examples"), Path(name), seed)
         found, failures = Counter(), []
-        for turn, done, result in results(spoiler, count):
+        for turn, done, result in results(spoiler, turns):
             sound = result in ("works", "refused")
             found[result if sound else "failed"] += 1
             if not sound:
@@ -137,6 +137,7 @@ def fuzz(count: int, seed: int) -> tuple[Counter, list[str]]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int)
     told = parser.parse_args()
@@ -146,6 +147,6 @@ if __name__ == "__main__":
             print(example, done)
             EXAMPLES[example][1](folder)
             sys.exit()
-    found, failures = fuzz(told.count, told.seed)
+    found, failures = fuzz(range(told.first, told.first + told.count), told.seed)
     print(", ".join(f"{count} {result}" for result, count in found.items()))
     sys.exit(bool(failures))
