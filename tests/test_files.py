@@ -157,6 +157,8 @@ def test_a_pipe_and_a_file_too_large_are_refused_before_they_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(LocusError, match="is a pipe or a device"):
         read(tmp_path / "pipe")
+    with pytest.raises(LocusError, match="is a folder"):
+        read(tmp_path)
     with (tmp_path / "large").open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(LocusError, match=r"has 1099512 MB"):
