@@ -12,20 +12,19 @@ import os
 import re
 import secrets
 import shutil
-import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
 
 from locus.checksums import PLACE, sealed, verify
 from locus.errors import LocusError
+from locus.opening import LARGEST_TEXT, UNLIMITED, opened, parse_json, read
 
-LARGEST = 2**31  # bytes of a file that is read as a whole, unless a reader says otherwise
 MANIFEST = "checksums.json"
 PARTIAL = re.compile(r"\..+\.[0-9a-f]{8}\.locus-partial")
 LOCK = re.compile(r"\.(.+)\.locus-lock")
@@ -172,29 +171,9 @@ def lock(path: Path, wait: bool = False) -> Generator[None, None, None]:
                 path.parent.rmdir()
 
 
-@contextmanager
-def opened(path: Path, largest: int = LARGEST) -> Generator[BinaryIO, None, None]:
-    """A file of ours to read: a regular one, for a pipe would never end, and not larger than is sensible."""
-    with open(path, "rb", opener=lambda *how: os.open(how[0], how[1] | getattr(os, "O_NONBLOCK", 0))) as file:
-        state = os.fstat(file.fileno())
-        if not stat.S_ISREG(state.st_mode):
-            raise LocusError(f"{path} is a pipe or a device; name a file")
-        if state.st_size > largest:
-            raise LocusError(f"{path} has {state.st_size / 1e9:.1f} GB, more than the {largest / 1e9:.1f} it may have")
-        yield file
-
-
-def read(path: Path, largest: int = LARGEST) -> bytes:
-    """The content of a file of ours, refused if it has a checksum that it does not fit."""
-    with opened(path, largest) as file:
-        content = file.read()
-    verify(content, path)
-    return content
-
-
 def verified(path: Path) -> bool:
     """Whether a file has a checksum; an error if it does not fit. It is looked through where it is, and not loaded."""
-    with opened(path, 2**63) as file:
+    with opened(path, UNLIMITED) as file:
         if not os.fstat(file.fileno()).st_size:
             return False  # there is nothing to map
         return verify(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)
@@ -218,10 +197,7 @@ def _sealed_json(content: dict[str, Any]) -> bytes:
 
 def load_json(path: Path) -> dict[str, Any]:
     """What `save_json` wrote."""
-    try:
-        content = json.loads(read(path, 2**28))
-    except (ValueError, RecursionError) as error:
-        raise LocusError(f"{path} is not readable JSON ({error}); restore it or make it again") from None
+    content = parse_json(read(path, LARGEST_TEXT), path)
     if not isinstance(content, dict):
         raise LocusError(f"{path} does not hold what LoCUS writes there; restore it or make it again")
     content.pop("checksum", None)
@@ -262,7 +238,7 @@ def content_hash(*parts: object) -> str:
 def _file_hash(path: Path, *state: int) -> bytes:
     """Read once in a process, and again when the file is another, by the time that the system itself keeps too."""
     digest = hashlib.sha256()
-    with opened(path, 2**63) as file:
+    with opened(path, UNLIMITED) as file:
         while block := file.read(2**20):
             digest.update(block)
     return digest.digest()

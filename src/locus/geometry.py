@@ -16,6 +16,8 @@ from locus.errors import LocusError
 # Flips y and z: the same camera described with OpenGL (and Blender) axes, x right, y up, z backward. Its own inverse.
 OPENGL_FROM_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 
+LARGEST_LENGTH = 1e9  # metres or pixels; a file that says more is damaged or forged, and its squares would overflow
+
 
 @dataclass(frozen=True)
 class Camera:
@@ -29,11 +31,13 @@ class Camera:
     cy: float
 
     def __post_init__(self) -> None:
-        if self.width <= 0 or self.height <= 0:
-            raise LocusError(f"an image size must be positive, not {self.width}×{self.height}")
-        if not all(np.isfinite([self.fx, self.fy, self.cx, self.cy])):
-            raise LocusError(f"intrinsics must be finite, not fx={self.fx} fy={self.fy} cx={self.cx} cy={self.cy}")
-        if self.fx <= 0 or self.fy <= 0:
+        if not (0 < self.width < LARGEST_LENGTH and 0 < self.height < LARGEST_LENGTH):
+            raise LocusError(f"an image size must be positive and sensible, not {self.width}×{self.height}")
+        if not all(abs(number) < LARGEST_LENGTH for number in (self.fx, self.fy, self.cx, self.cy)):
+            raise LocusError(
+                f"intrinsics must be finite and sensible, not fx={self.fx} fy={self.fy} cx={self.cx} cy={self.cy}"
+            )
+        if self.fx <= 1 / LARGEST_LENGTH or self.fy <= 1 / LARGEST_LENGTH:
             raise LocusError(f"a focal length must be positive, not fx={self.fx:g} fy={self.fy:g}")
 
     @property
@@ -90,8 +94,8 @@ def rigid(pose: Float[ndarray, "4 4"], tolerance: float = 0.02) -> Float[ndarray
 
     Files round rotations to a few digits, and the inverse of a rotation is only its transpose where it is exact.
     """
-    if not np.isfinite(pose).all():
-        raise LocusError("the pose has values that are not finite")
+    if not (np.abs(pose) < LARGEST_LENGTH).all():
+        raise LocusError("the pose has values that are not finite, or too large to be metres")
     rotation = pose[:3, :3]
     deviation = np.abs(rotation.T @ rotation - np.eye(3)).max()
     if deviation > tolerance:
@@ -124,7 +128,7 @@ def pose_matrices(values: Float[ndarray, "n 7"]) -> Float[ndarray, "n 4 4"]:
 def are_poses(values: Float[ndarray, "n 7"]) -> Bool[ndarray, " n"]:
     """Which rows of positions and quaternions are poses: finite, the quaternion not far from unit length."""
     longest = np.abs(values[:, 3:]).max(axis=1)  # of huge numbers the norm would overflow
-    return np.isfinite(values).all(axis=1) & (longest > 1e-6) & (longest < 1e6)
+    return (np.abs(values) < LARGEST_LENGTH).all(axis=1) & (longest > 1e-6) & (longest < 1e6)
 
 
 def align(

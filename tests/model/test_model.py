@@ -163,7 +163,7 @@ def test_radii_are_positive_numbers(radii):
 
 @pytest.mark.parametrize("option", [{"dimension": 0}, {"resolution": 0}, {"resolution": -5}])
 def test_dimension_and_resolution_are_positive(option):
-    with pytest.raises(ModelError, match="dimension and resolution are positive"):
+    with pytest.raises(ModelError, match=r"a number .*from 1 to"):
         LoCUS("classic", **option, head="linear")
 
 

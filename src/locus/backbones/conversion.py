@@ -15,6 +15,7 @@ from locus.backbones.onnx_weights import read_onnx
 from locus.backbones.variants import configuration
 from locus.errors import LocusError, WeightsError
 from locus.files import verified
+from locus.opening import UNLIMITED, opened
 
 
 def convert(path: Path, name: str) -> dict[str, Tensor]:
@@ -35,7 +36,7 @@ def convert(path: Path, name: str) -> dict[str, Tensor]:
 
 def read(path: Path) -> dict[str, Tensor]:
     """All tensors of a .safetensors, .onnx or torch file; nested dictionaries become dotted names."""
-    if not path.is_file():
+    if not path.is_file():  # nor a pipe or a device
         raise WeightsError(f"{path} is no file; give the weight file itself")
     try:
         if path.suffix == ".safetensors":
@@ -61,7 +62,7 @@ def read(path: Path) -> dict[str, Tensor]:
 
 
 def _is_pickle(path: Path) -> bool:
-    with path.open("rb") as file:
+    with opened(path, UNLIMITED) as file:
         return file.read(1) == pickle.PROTO
 
 

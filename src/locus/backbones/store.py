@@ -10,8 +10,9 @@ from typing import Any
 from torch import Tensor
 
 from locus.backbones.variants import VARIANTS, configuration
-from locus.errors import WeightsError
+from locus.errors import LocusError, WeightsError
 from locus.files import atomic_folder, cache_folder, clear_leftovers
+from locus.opening import UNLIMITED, opened, read_json
 
 WEIGHTS = "model.safetensors"
 SOURCE = "source.json"
@@ -69,15 +70,15 @@ def discard(name: str) -> None:
 def source(folder: Path) -> dict[str, Any]:
     """What source.json of a stored network says."""
     try:
-        note = json.loads((folder / SOURCE).read_text())
+        note = read_json(folder / SOURCE)
         return note if isinstance(note.get(WEIGHTS), dict) else {}
-    except (OSError, ValueError, AttributeError):
+    except (LocusError, AttributeError):
         raise _damaged(folder) from None
 
 
 def sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with opened(path, UNLIMITED) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

@@ -11,7 +11,8 @@ from locus.checksums import verify
 from locus.commands.options import say
 from locus.errors import LocusError
 from locus.features.journal import recover, verify_pages
-from locus.files import MANIFEST, opened, still_sound, verified
+from locus.files import MANIFEST, still_sound, verified
+from locus.opening import opened
 
 SOUND, UNKNOWN = "sound", "no checksum"
 # What a folder is, by a file that it has.

@@ -1,6 +1,5 @@
 """Systems that give masks instead of features: Mask2Former, and label maps made elsewhere; with an oracle for names."""
 
-import json
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from locus.backbones.sources import locate
 from locus.evaluation.methods import Competitor
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches
 from locus.files import content_hash
+from locus.opening import read_json
 from locus.scenes.reading import read_labels
 
 MASK2FORMER = "facebook/mask2former-swin-base-coco-panoptic"
@@ -96,11 +96,11 @@ class MaskPredictions(MaskMethod):
 
     def _names(self, scene: str) -> dict[int, str]:
         file = self.folder / f"{scene}.json"
+        if not file.exists():
+            raise EvaluationError(f"{file}, which names the ids of the masks, does not exist")
         try:
-            told: dict[str, Any] = json.loads(file.read_text())
+            told: dict[str, Any] = read_json(file)
             return {int(number): str(name) for number, name in told.items()}
-        except FileNotFoundError:
-            raise EvaluationError(f"{file}, which names the ids of the masks, does not exist") from None
         except (ValueError, AttributeError) as error:
             raise EvaluationError(f"{file} must be an object of ids and names: {error}") from None
 

@@ -13,6 +13,7 @@ from locus.errors import LocusError
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches
 from locus.features.images import IMAGE_SUFFIXES
 from locus.geometry import Camera, invert, rigid
+from locus.opening import read_text
 
 OVERLAP = (0.1, 0.25, 0.5, 1.0)  # pairs that see less of each other are not drawn
 SUPERGLUE = 2 + 2 + 9 + 9 + 16  # name_a name_b rot_a rot_b K_a K_b T_b_from_a
@@ -84,7 +85,7 @@ def read_pairs(path: Path) -> list[PairLine]:
     if not path.is_file():
         raise EvaluationError(f"{path}, the file of pairs, does not exist")
     pairs, seen = [], set()
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue

@@ -1,6 +1,5 @@
 """Answers of systems run elsewhere, from files (docs/evaluation.md says how they are written)."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from locus.evaluation.methods import Competitor
 from locus.evaluation.scene_patches import EvaluationError
 from locus.files import content_hash
 from locus.geometry import rigid
+from locus.opening import parse_json, read_text
 
 
 class PosePredictions(Competitor):
@@ -25,10 +25,10 @@ class PosePredictions(Competitor):
         self._poses: dict[tuple[str, str, str], Float[ndarray, "4 4"] | None] = {}
         if not path.is_file():
             raise EvaluationError(f"{path}, the file of predictions, does not exist")
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        for number, line in enumerate(read_text(path).splitlines(), 1):
             if line.strip():
                 try:
-                    self._add(json.loads(line))
+                    self._add(parse_json(line, "the line"))
                 except (LocusError, KeyError, TypeError, ValueError) as error:
                     what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
                     raise EvaluationError(f"{path}, line {number}: {what}") from None

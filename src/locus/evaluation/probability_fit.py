@@ -6,7 +6,6 @@ RESULTS.json are files that `locus eval pose` and `locus eval localization` writ
 their answers gets a curve, or, where too few are wrong, only the factor of its covariance; others stay as they are.
 """
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy import ndarray
 from locus.errors import LocusError
 from locus.evaluation.calibration import Judged, brier, expected_calibration_error
 from locus.files import load_json, save_json
+from locus.opening import read_json
 from locus.tasks.probability import CURVES, FARTHEST, Evidence, on_curve
 
 RIDGE = 1.0  # a normal prior of standard deviation 1 on every weight
@@ -94,7 +94,7 @@ class FitProbability:
     """The curves; those of kinds without answers stay."""
 
     def run(self) -> None:
-        answers = [each for file in self.results for each in recorded(json.loads(file.read_text())["parts"])]
+        answers = [each for file in self.results for each in recorded(read_json(file)["parts"])]
         if not answers:
             raise LocusError(f"no answer in {', '.join(map(str, self.results))} has evidence; run locus eval again")
         curves = load_json(self.out) if self.out.exists() else {}

@@ -17,6 +17,7 @@ from locus.evaluation.methods import Chance, Competitor, Method, ModelMethod, Tr
 from locus.evaluation.scene_patches import EvaluationError
 from locus.features.reduction import reduced_model
 from locus.model import CONFIG, LoCUS, shipped
+from locus.opening import read_text
 from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
 from locus.scenes.load import AS_STATED, SceneReading
@@ -160,6 +161,4 @@ def _bare(name: str) -> bool:
     """Whether a name is a backbone's and not a trained model's."""
     hubs = (variant.hub for variant in backbones.VARIANTS.values())
     config = Path(name) / CONFIG
-    return name in {*BACKBONES, *hubs} or (
-        config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace")
-    )
+    return name in {*BACKBONES, *hubs} or (config.is_file() and "backbone_fingerprint" not in read_text(config))

@@ -262,8 +262,8 @@ class _Cache:
         try:
             verified(file)
             return csr_array(load_npz(file))
-        except (OSError, ValueError, KeyError, BadZipFile, DamagedError) as error:
-            raise LocusError(f"the cached {file} is damaged ({error}); delete it and run the same again") from None
+        except (OSError, ValueError, KeyError, BadZipFile, DamagedError):
+            raise LocusError(f"the cached {file} is damaged; delete it and run the same again") from None
 
     def _overlap(self, states: str) -> Path:
         return _root(self.folder) / "overlap" / f"{states}.npz"

@@ -13,7 +13,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
-from locus.features.feature_file import FeatureFile, Header, Layout, finished
+from locus.features.feature_file import FeatureFile, Header, Layout, check_names, finished
 from locus.features.images import Input, NamedImage, sources
 from locus.features.ranks import alone, digest, merge, rank_file, rank_files, share
 from locus.keypoints import Detector, Keypoints, fuse
@@ -93,6 +93,7 @@ def extract(
     if keypoints is not None and (layout != "hloc" or scale):
         raise LocusError("keypoints have every scale, in hloc's layout only: add --layout hloc, and leave --scale out")
     images = sources(inputs, every)
+    check_names(image.name for image in images)
     found_by = "" if keypoints is None else keypoints.fingerprint
     header = Header(model.name, model.fingerprint, model.radii, layout, scale if layout == "hloc" else 0, found_by)
     mine = images[rank::world]

@@ -18,6 +18,7 @@ The file's attributes say which model the features are of.
 """
 
 import os
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,11 @@ from locus.errors import LocusError
 from locus.features.journal import JournaledFile, begin, recover, verify_pages
 from locus.files import atomic
 from locus.keypoints import Keypoints
+from locus.opening import admitted
 from locus.scenes.patches import patch_centres
 
 FORMAT_VERSION = 1
+DATASETS = frozenset(("features", "keypoints", "descriptors", "scores", "image_size"))
 STATE = "image_state"
 USER_BLOCK = 512  # HDF5 leaves so many bytes to us; they tell files apart, and carry the checksum
 VERIFIED = 2**32  # bytes of a file that is looked through whenever it is opened, in seconds
@@ -68,8 +71,7 @@ class FeatureFile:
         with ExitStack() as stack:  # closes what is open if the next step fails
             self._disk = stack.enter_context(JournaledFile(path))
             self._h5 = stack.enter_context(_opened(self._disk, path, "r+"))
-            _check(self._h5, path, header)
-            self.states = _states(self._h5)
+            self.states = _states(self._h5, path, header)
             self._open = stack.pop_all()
 
     def write(
@@ -154,8 +156,7 @@ def finished(path: Path, header: Header) -> dict[str, str]:
     if not path.exists():
         return {}
     with open_features(path) as file:
-        _check(file, path, header)
-        return _states(file)
+        return _states(file, path, header)
 
 
 def _create(path: Path, header: Header) -> None:
@@ -169,7 +170,7 @@ def _create(path: Path, header: Header) -> None:
 
 def _opened(file: Path | JournaledFile, path: Path, mode: str) -> h5py.File:
     try:
-        return h5py.File(file, mode)
+        return h5py.File(admitted(file) if isinstance(file, Path) else file, mode)
     except OSError as error:
         raise LocusError(f"{path} is not an HDF5 file that can be read ({error}); choose another name") from None
 
@@ -193,16 +194,29 @@ def _check(file: h5py.File, path: Path, header: Header) -> None:
         )
 
 
-def _states(file: h5py.File) -> dict[str, str]:
-    """Every image's name, and the state of its file when it was done."""
+def _states(file: h5py.File, path: Path, header: Header) -> dict[str, str]:
+    """Every image's name, and the state of its file when it was done; an error where the file is of another kind."""
     states = {}
 
     def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
         if isinstance(item, h5py.Dataset):
-            states[name.rpartition("/")[0]] = item.parent.attrs.get(STATE, "")
+            states[name.rpartition("/")[0]] = str(item.parent.attrs.get(STATE, ""))
 
-    file.visititems(visit)
+    try:
+        _check(file, path, header)
+        file.visititems(visit)
+    except LocusError:
+        raise
+    except Exception as error:  # HDF5 raises whatever it meets
+        raise LocusError(f"{path} is damaged ({error}); remove it and extract it again") from None
     return states
+
+
+def check_names(names: Iterable[str]) -> None:
+    """An image's group holds arrays of certain names, where groups of other images may be, but not with these names."""
+    for name in names:
+        if taken := DATASETS.intersection(name.split("/")[1:]):
+            raise LocusError(f"the image {name} cannot be kept under its name: rename the part {next(iter(taken))!r}")
 
 
 def _write_hloc(

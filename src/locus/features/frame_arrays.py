@@ -14,7 +14,8 @@ from numpy import ndarray
 
 from locus.checksums import BEHIND, sealed, verify
 from locus.errors import DamagedError, LocusError
-from locus.files import atomic, opened
+from locus.files import atomic
+from locus.opening import opened
 
 HEADER = 128  # bytes that numpy puts before an array of a few dimensions; to parse them takes longer than to read it
 

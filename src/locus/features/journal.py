@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from locus.errors import DamagedError, LocusError
-from locus.files import atomic, clear_leftovers, lock, lock_file, opened
+from locus.files import atomic, clear_leftovers, lock, lock_file
+from locus.opening import opened
 
 PAGE = 4096
 BLOCK = 256 * PAGE  # read at a time to be looked through

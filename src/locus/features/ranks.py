@@ -9,8 +9,10 @@ from pathlib import Path
 
 import h5py
 
+from locus.errors import LocusError
 from locus.features.feature_file import FeatureFile, Header
 from locus.files import lock
+from locus.opening import admitted
 
 
 def share() -> tuple[int, int]:
@@ -52,9 +54,9 @@ def merge(out: Path, header: Header, world: int, images: str) -> bool:
 def _is_complete(path: Path, images: str) -> bool:
     try:
         # No locks: its process may be about to open it.
-        with h5py.File(path, "r", locking=False) as file:
+        with h5py.File(admitted(path), "r", locking=False) as file:
             return file.attrs.get("complete") == images
-    except OSError:  # not there yet, or being written; then that process will look again when it is done
+    except (OSError, LocusError):  # not there yet, or being written; then that process will look again when it is done
         return False
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from locus.errors import LocusError
 from locus.houses.items import Item, Shelf
+from locus.opening import read_text
 from locus.render.materials import Material
 from locus.render.mesh_file import load_parts
 from locus.scenes.reading import read_image
@@ -100,7 +101,7 @@ def _table(root: Path) -> dict[str, str]:
     if not file.exists():
         return {}
     table = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip():
             continue
         name, _, kind = line.strip().partition(" ")

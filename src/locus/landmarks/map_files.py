@@ -21,12 +21,14 @@ from safetensors.numpy import save as serialize
 from scipy.sparse import csr_matrix
 
 from locus.checksums import PLACE, metadata, sealed, sealed_tensors
-from locus.errors import DamagedError, LocusError
-from locus.files import atomic, clear_leftovers, lock, lock_file, opened, read, save_json
+from locus.errors import LocusError
+from locus.files import atomic, clear_leftovers, lock, lock_file, save_json
+from locus.geometry import LARGEST_LENGTH
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
 from locus.landmarks.point_files import load_points, points_file, serialized
+from locus.opening import opened, parse_json, read
 
 VERSION = 1
 ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"
@@ -117,10 +119,10 @@ def load(folder: Path) -> LandmarkMap:
     try:
         content = read(path, LARGEST)
         stated = metadata(content)
-        header = json.loads(stated.get("header", "null"))
+        header = parse_json(stated.get("header", "null"), "its header")
         _check_header(header, path)
         arrays = deserialize(content)
-    except (SafetensorError, OSError, ValueError, RecursionError, DamagedError) as error:
+    except (SafetensorError, OSError, ValueError, LocusError) as error:
         raise MapError(f"{path} is not a whole map file ({error}); build the map again") from None
     try:
         world = _assembled(header, arrays)
@@ -145,7 +147,7 @@ def _check_header(header: Any, path: Path) -> None:
 def _assembled(header: dict[str, Any], arrays: dict[str, ndarray]) -> LandmarkMap:
     names = {part: tuple(map(str, header[part])) for part in ("frame names", "environments", "classes")}
     radii = tuple(map(float, header["radii"]))
-    if not names["environments"] or not radii or not all(0 < radius < np.inf for radius in radii):
+    if not names["environments"] or not radii or not all(0 < radius < LARGEST_LENGTH for radius in radii):
         raise MapError("it has no environments, or radii that are not positive")
     scenes = header["provenance"].get("scenes", [])
     if not isinstance(scenes, list):

@@ -3,7 +3,6 @@
 The key is of their content: the points of the map before stay until the new map is there.
 """
 
-import json
 import warnings
 from dataclasses import fields
 from pathlib import Path
@@ -19,6 +18,7 @@ from locus.errors import DamagedError
 from locus.files import content_hash, verified
 from locus.landmarks.map import MapError
 from locus.landmarks.points import MapPoints, joined, starts
+from locus.opening import admitted, parse_json
 
 VERIFIED = 2**32  # bytes of points that are looked through whenever a map is opened, in seconds
 ARRAYS: dict[str, Any] = {
@@ -49,7 +49,7 @@ def load_points(folder: Path, key: str, sizes: dict[str, int]) -> MapPoints | No
     try:
         if path.stat().st_size <= VERIFIED:
             verified(path)
-        with safe_open(path, "numpy") as file:  # which also checks that the arrays fill the file
+        with safe_open(admitted(path), "numpy") as file:  # which also checks that the arrays fill the file
             stated = file.metadata() or {}
         if stated.get("points") == key:
             arrays = _arrays(path, sizes)
@@ -68,7 +68,7 @@ def _arrays(path: Path, sizes: dict[str, int]) -> dict[str, ndarray]:
     """The file's arrays where they are on disk, of the types and shapes that `MapPoints` declares."""
     content = np.memmap(path, np.uint8, "r")
     start = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    header: dict[str, Any] = json.loads(content[8:start].tobytes())
+    header: dict[str, Any] = parse_json(content[8:start].tobytes(), "its header")
     known = sizes | {"n": header["pixel"]["shape"][0], "d": header["descriptor"]["shape"][1]}
     arrays = {}
     for name, kind in ARRAYS.items():

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.opening import admitted
 
 # Theirs is a sequence: 0 enters, 1 and 2 are the transformer blocks, 3 projects. Inside a block the names agree.
 PLACES = {"0": "enter", "1": "blocks.0", "2": "blocks.1", "3": "project"}
@@ -17,9 +18,9 @@ BACKBONE = re.compile(r"(^|\.)(dino_model|backbone)\.")
 def authors_head(path: Path) -> dict[str, Tensor]:
     """The head's weights under our names. Prefixes do not matter; the frozen backbone's weights are left out."""
     try:
-        stored = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise LocusError(f"{path} cannot be read: {error.strerror or error}") from None
+        stored = torch.load(admitted(path), map_location="cpu", weights_only=True)
+    except LocusError:
+        raise
     except Exception:  # a damaged file can raise anything: zip, pickle, unicode, struct
         raise LocusError(
             f"{path} is not a checkpoint that can be read safely: it is damaged, or holds more than weights"

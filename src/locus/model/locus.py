@@ -21,13 +21,16 @@ from locus.backbones import Backbone
 from locus.backbones.conversion import mismatches
 from locus.checksums import sealed_tensors
 from locus.errors import LocusError
-from locus.files import atomic, load_json, read, save_json
+from locus.files import atomic, load_json, save_json
+from locus.geometry import LARGEST_LENGTH
 from locus.model.authors import authors_head
 from locus.model.card import card
 from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
 from locus.model.shipped import MODELS
+from locus.opening import read, read_text
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+LARGEST_DIMENSION, LARGEST_RESOLUTION, MOST_SCALES = 65_536, 16_384, 64  # beyond any use; a file may claim more
 HUB_OPTIONS = ("revision", "cache_dir", "force_download", "local_files_only", "token")
 
 
@@ -74,12 +77,14 @@ class LoCUS(
         tau: float = 0.01,
     ) -> None:
         super().__init__()
-        if not radii or not all(0 < radius < float("inf") for radius in radii):
+        if not 0 < len(radii) <= MOST_SCALES or not all(0 < radius < LARGEST_LENGTH for radius in radii):
             raise ModelError(f"radii are positive numbers of metres, one a scale, not {tuple(radii)}")
-        if dimension < 1 or (resolution is not None and resolution < 1):
-            raise ModelError(f"dimension and resolution are positive numbers, not {dimension} and {resolution}")
-        if not (kappa >= 1 and 0 < tau < float("inf")):
-            raise ModelError(f"kappa is at least 1 and tau a positive number, not {kappa} and {tau}")
+        if not 1 <= dimension <= LARGEST_DIMENSION:
+            raise ModelError(f"dimension is a number from 1 to {LARGEST_DIMENSION}, not {dimension}")
+        if resolution is not None and not 1 <= resolution <= LARGEST_RESOLUTION:
+            raise ModelError(f"resolution is a number of pixels from 1 to {LARGEST_RESOLUTION}, not {resolution}")
+        if not (1 <= kappa < 1e9 and 0 < tau < 1e9):
+            raise ModelError(f"kappa is at least 1 and tau a positive number, below a billion, not {kappa} and {tau}")
         if isinstance(backbone, str):
             backbone = backbones.load(backbone, layer, norm=norm)
         elif layer not in (None, backbone.layer) or norm not in (None, backbone.norm):
@@ -235,7 +240,7 @@ class LoCUS(
 def load(name: str, layer: int | None = None) -> LoCUS:
     """A trained model, as of `from_pretrained`; or a backbone as it is, by name or by its folder."""
     config = Path(name) / CONFIG
-    network = config.is_file() and "backbone_fingerprint" not in config.read_text(errors="replace")
+    network = config.is_file() and "backbone_fingerprint" not in read_text(config)
     known = {"classic", *backbones.VARIANTS, *(variant.hub for variant in backbones.VARIANTS.values())}
     if name in known or network:
         return LoCUS(name, layer, head="identity")

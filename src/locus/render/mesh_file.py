@@ -7,9 +7,10 @@ import cv2
 import numpy as np
 
 from locus.errors import LocusError
+from locus.opening import LARGEST, admitted
 from locus.render.materials import Material
 from locus.render.surfaces import Surface
-from locus.scenes.rays import mesh_library
+from locus.scenes.rays import mesh_library, read_meshes
 
 LARGEST_TEXTURE = 2048
 WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
@@ -18,13 +19,11 @@ WHITE = Material(np.full((4, 4, 3), 255, np.uint8))
 def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Surface]:
     """All surfaces of a mesh file as parts, turned so that z is up."""
     trimesh = mesh_library("reading a mesh")
-    if not file.is_file():
-        raise LocusError(f"{file} does not exist or is not a file")
-    try:
-        loaded = trimesh.load_scene(file)
-        meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces)]
-    except Exception as error:  # trimesh's readers raise whatever a broken file makes them trip over
-        raise LocusError(f"{file} cannot be read as a mesh: {error}") from None
+
+    def parts_of(*given: Any, **how: Any) -> list[Any]:
+        return [part for part in trimesh.load_scene(*given, **how).dump() if isinstance(part, trimesh.Trimesh)]
+
+    meshes = read_meshes(file, parts_of, resolver=_beside(file))
     if not meshes:
         raise LocusError(f"{file} holds no triangles")
     # A half turn about (0, 1, 1) would mirror nothing but swap handedness of the view; a quarter turn about x does it.
@@ -33,6 +32,18 @@ def load_parts(file: Path, up: Literal["y", "z"], scale: float = 1.0) -> list[Su
     if not all(np.isfinite(part.vertices).all() for part in parts):
         raise LocusError(f"{file} holds vertices that are not finite")
     return parts
+
+
+def _beside(file: Path) -> Any:
+    """Opens the textures and buffers that a mesh names: those in its folder, and regular files as it is."""
+    resolvers = mesh_library("reading a mesh").resolvers
+
+    class Beside(resolvers.FilePathResolver):
+        def get(self, name: str) -> bytes:
+            admitted(Path(self.parent, name.strip()), LARGEST)
+            return super().get(name)
+
+    return Beside(str(file))
 
 
 def _part(mesh: Any) -> Surface:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from locus.errors import SceneError
+from locus.opening import read_text
 from locus.scenes.load import AS_STATED, SceneReading, is_scene
 from locus.scenes.scene import Scene
 
@@ -15,7 +16,7 @@ def find_scenes(given: Sequence[str | Path]) -> list[Path]:
     for each in given:
         path = Path(each)
         if path.suffix == ".txt" and path.is_file():
-            lines = [line.strip() for line in path.read_text().splitlines()]
+            lines = [line.strip() for line in read_text(path).splitlines()]
             found += [path.parent / line for line in lines if line and not line.startswith("#")]
         elif path.exists():
             found.append(path)

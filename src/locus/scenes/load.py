@@ -9,8 +9,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from locus.errors import SceneError
+from locus.errors import LocusError, SceneError
+from locus.opening import admitted
 from locus.scenes.formats import READERS, nerfstudio, rosbag
+from locus.scenes.reading import refuse_strangers
 from locus.scenes.scene import Scene
 from locus.scenes.source import Source
 
@@ -85,15 +87,23 @@ def load_scene(
     several of a kind.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100  names `..` but leaves links their own name
+    if not os.path.exists(path):  # noqa: PTH110  of a name too long Path makes an error
+        raise SceneError(f"{path} does not exist")
     if path.is_file() and path.name == nerfstudio.FILE:  # people also point at the file itself
         path = path.parent
-    if not path.exists():
-        raise SceneError(f"{path} does not exist")
     format = _checked(format, path)
     if topics and format != "rosbag":
         raise SceneError(f"{path} is read as {format}, which has no topics to choose among; leave out --topic")
     try:
+        if path.is_dir():
+            refuse_strangers(path, allow_outside)
+        else:
+            admitted(path)
         scene = rosbag.read(path, allow_outside, topics) if topics else READERS[format].read(path, allow_outside)
+    except SceneError:
+        raise
+    except LocusError as error:
+        raise SceneError(str(error)) from None
     except OSError as error:
         raise SceneError(f"{error.filename or path} cannot be read: {error.strerror}") from None
     given = {"pose": pose, "axes": axes, "rotation": rotation, "intrinsics": intrinsics, "depth_scale": depth_scale}

@@ -1,12 +1,18 @@
 """Rays against triangles, by Embree: the extra `houses`, which scenes need only for Matterport3D's labels."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int32
 
 from locus.errors import LocusError
+from locus.opening import admitted, opened
+
+LARGEST_MESH = 2**30  # bytes of a file
 
 
 def mesh_library(what: str) -> Any:
@@ -17,6 +23,22 @@ def mesh_library(what: str) -> Any:
     except ImportError as error:
         raise LocusError(f"{what} needs {error.name}: pip install 'locus-features[houses]', and try again") from None
     return trimesh
+
+
+def read_meshes(file: Path, read: Callable[..., Sequence[Any]], **options: Any) -> list[Any]:
+    """The meshes that one of trimesh's readers finds in a file; those without a face are left out."""
+    try:
+        with opened(admitted(file), LARGEST_MESH) as stored:
+            content = BytesIO(stored.read())  # of which a forged length cannot ask for more than there is
+        meshes = [mesh for mesh in read(content, file_type=file.suffix[1:].lower(), **options) if len(mesh.faces)]
+        sound = all(mesh.vertices.shape[1:] == (3,) and mesh.faces.min() >= 0 for mesh in meshes)
+        if not sound or any(mesh.faces.max() >= len(mesh.vertices) for mesh in meshes):
+            raise LocusError(f"{file} is damaged: it has vertices that are not three numbers, or faces of none")
+        return meshes
+    except LocusError:
+        raise
+    except Exception as error:  # trimesh's readers raise whatever a broken file makes them trip over
+        raise LocusError(f"{file} is not a mesh that can be read ({error})") from None
 
 
 @dataclass(frozen=True, eq=False)

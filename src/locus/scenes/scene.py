@@ -18,7 +18,7 @@ from numpy import ndarray
 
 from locus.errors import FrameError, LocusError
 from locus.files import content_hash
-from locus.geometry import OPENGL_FROM_OPENCV, Camera, invert, rigid
+from locus.geometry import LARGEST_LENGTH, OPENGL_FROM_OPENCV, Camera, invert, rigid
 from locus.scenes.source import Source
 
 # What has no instances one could count; the paper's examples.
@@ -61,7 +61,7 @@ class Convention:
         for name, values in CHOICES.items():
             if getattr(self, name) not in values:
                 raise LocusError(f"{name} must be {' or '.join(values)}, not {getattr(self, name)!r}")
-        if not (np.isfinite(self.depth_scale) and self.depth_scale > 0):
+        if not 1 / LARGEST_LENGTH < self.depth_scale < LARGEST_LENGTH:
             raise LocusError(f"the depth scale must be positive (units per metre), not {self.depth_scale:g}")
 
     def world_from_camera(self, stored: Float[ndarray, "*n 4 4"]) -> Float[ndarray, "*n 4 4"]:

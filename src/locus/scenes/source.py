@@ -11,8 +11,9 @@ from numpy import ndarray
 from locus.errors import LocusError
 from locus.files import content_hash
 from locus.geometry import Camera
+from locus.opening import admitted
 from locus.scenes.lens import Lens
-from locus.scenes.reading import image_size, read_depth, read_image
+from locus.scenes.reading import LARGEST_IMAGE, image_size, read_depth, read_image
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +116,9 @@ class FileSource(Source):
         return self._state(*self.label_files())
 
     def _state(self, *files: Path | None) -> str:
+        for file in files:
+            if file is not None and file.exists():
+                admitted(file, LARGEST_IMAGE)  # what would not be read need not be looked through
         lens = self.lens()
         return content_hash(*files, *((lens, self.camera()) if lens.distorts else ()))
 

@@ -1,6 +1,5 @@
 """Frames of a video, by their number."""
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.geometry import Camera
+from locus.opening import admitted
 from locus.scenes.lens import Lens
 from locus.scenes.reading import MAX_PIXELS, camera_from_four
 from locus.scenes.source import Source
@@ -56,12 +56,13 @@ class Video:
         return rate
 
     def count(self) -> int:
-        """How many frames the file says it has."""
+        """How many frames there are: as many as the file says if the last of them is there, else they are counted."""
         _ = self.size  # refuses what is too large
         capture = self._opened()
         count = int(capture.get(cv2.CAP_PROP_FRAME_COUNT))
-        if count < 1:  # streams do not say
-            count = 0
+        capture.set(cv2.CAP_PROP_POS_FRAMES, count - 1)
+        if count < 1 or not capture.grab():  # streams do not say, others estimate, and a forged file may claim anything
+            capture, count = self._opened(), 0
             while capture.grab():
                 count += 1
         capture.release()
@@ -94,9 +95,7 @@ class Video:
         return np.ascontiguousarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
 
     def _opened(self) -> cv2.VideoCapture:
-        if not os.access(self.path, os.R_OK):
-            raise LocusError(f"{self.path} cannot be opened")
-        capture = cv2.VideoCapture(str(self.path))
+        capture = cv2.VideoCapture(str(admitted(self.path)))
         if not capture.isOpened():
             raise LocusError(f"{self.path} is not a video that OpenCV can read; convert it to MP4")
         return capture

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from locus.checksums import metadata, sealed_tensors
 from locus.errors import LocusError
-from locus.files import atomic, read
+from locus.files import atomic
 from locus.model import LoCUS
+from locus.opening import parse_json, read
 from locus.pages.pictures import enlarged
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches, same_names
@@ -104,7 +105,7 @@ class Probe:
         if text is None:
             raise ProbeError(f"{path} is a safetensors file, but no probe of `locus segment fit`")
         try:
-            stated: dict[str, Any] = json.loads(text)
+            stated: dict[str, Any] = parse_json(text, f"the header of {path}")
             if stated["version"] > VERSION:
                 raise ProbeError(f"{path} was written by a newer version of LoCUS; update this one")
             classes = tuple(LabelClass(int(c["id"]), str(c["name"]), c["kind"]) for c in stated["classes"])

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from locus.checksums import PLACE, sealed, verify
 from locus.errors import DamagedError, LocusError
-from locus.files import atomic, clear_leftovers, load_json, lock_file, opened, read, save_json
+from locus.files import atomic, clear_leftovers, load_json, lock_file, save_json
+from locus.opening import opened, read
 from locus.training.settings import Settings, TrainingError
 
 SETTINGS, METRICS, CURVES = "training.json", "metrics.jsonl", "curves.png"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from locus.errors import LocusError
+from locus.geometry import LARGEST_LENGTH
 from locus.model.heads import BLOCKS, DIMENSION, HeadKind
 
 
@@ -92,7 +93,7 @@ class Settings:
                 f"{self.frames_per_batch} frames of {self.environments_per_batch} environments leave fewer than two "
                 "frames each"
             )
-        if not self.radii or not all(0 < radius < math.inf for radius in self.radii):
+        if not self.radii or not all(0 < radius < LARGEST_LENGTH for radius in self.radii):
             raise TrainingError(f"radii are positive numbers of metres, not {self.radii}")
         if self.learning_rate <= 0 or not math.isfinite(self.learning_rate):
             raise TrainingError(f"the learning rate must be positive, not {self.learning_rate}")

@@ -15,9 +15,8 @@ from numpy import ndarray
 from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError, SceneError
-from locus.files import content_hash
 from locus.geometry import Camera
-from locus.scenes.reading import believed, camera_from_four, path_inside, read_numbers
+from locus.scenes.reading import believed, camera_from_four, read_numbers
 from locus.scenes.scene import Scene
 from locus.scenes.source import PosedFile
 from locus.scenes.timing import TOGETHER, mutual_nearest, nearest, poses_at
@@ -37,9 +36,9 @@ def frames_folder(path: Path) -> Path:
 
 def read(path: Path, allow_outside: bool) -> Scene:
     root = frames_folder(path)
-    image_times, images = timed_files(root, "lowres_wide", allow_outside)
-    depth_times, depths = timed_files(root, "lowres_depth", allow_outside)
-    camera_times, cameras = timed_files(root, "lowres_wide_intrinsics", allow_outside)
+    image_times, images = timed_files(root, "lowres_wide")
+    depth_times, depths = timed_files(root, "lowres_depth")
+    camera_times, cameras = timed_files(root, "lowres_wide_intrinsics")
     if not cameras:
         raise SceneError(f"{root / 'lowres_wide_intrinsics'} holds no intrinsics; download that part as well")
     poses, posed = poses_at(image_times, *read_trajectory(root / TRAJECTORY))
@@ -55,18 +54,17 @@ def read(path: Path, allow_outside: bool) -> Scene:
             depth = depths[depth_of[k]] if depth_of[k] >= 0 else None
             confidence = None
             if depth is not None and (root / "confidence" / depth.name).exists():
-                confidence = path_inside(root, Path("confidence", depth.name), allow_outside)
+                confidence = root / "confidence" / depth.name
             sources.append(ARKitFrame(image.stem, image, depth, poses[k], cameras[camera_of[k]], confidence))
     return Scene(path.name, "arkitscenes", sources, skipped=skipped)
 
 
-def timed_files(root: Path, folder: str, allow_outside: bool) -> tuple[Float[ndarray, "n"], list[Path]]:
+def timed_files(root: Path, folder: str) -> tuple[Float[ndarray, "n"], list[Path]]:
     """Files named like `41048190_3414.285.png`, and their times, in order."""
     files = (root / folder).iterdir() if (root / folder).is_dir() else ()
     found = ((re.fullmatch(r".*_([0-9]{1,12}\.[0-9]{1,9})\.(?:png|pincam)", file.name), file.name) for file in files)
     timed = sorted((float(match[1]), name) for match, name in found if match)
-    paths = [path_inside(root, Path(folder, name), allow_outside) for _, name in timed]
-    return np.array([time for time, _ in timed]), paths
+    return np.array([time for time, _ in timed]), [root / folder / name for _, name in timed]
 
 
 def read_trajectory(path: Path) -> tuple[Float[ndarray, "n"], Float[ndarray, "n 7"]]:
@@ -95,4 +93,4 @@ class ARKitFrame(PosedFile):
         return believed(super().depth(), self.confidence_path)
 
     def depth_state(self) -> str:
-        return content_hash(self.depth_path, self.confidence_path)
+        return self._state(self.depth_path, self.confidence_path)

@@ -6,6 +6,8 @@ they show. Poses are camera_from_world; pixel centres lie at 0.5 as ours do. A m
 scale: scale it first (`model_aligner`), or radii mean nothing.
 """
 
+import mmap
+import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,13 +18,18 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
+from locus.opening import UNLIMITED, admitted, opened
 from locus.scenes.lens import Lens
-from locus.scenes.reading import MAX_PIXELS, frame_name, path_inside
+from locus.scenes.reading import MAX_PIXELS, frame_name, names_file, path_inside
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import CalibratedFile
 
 STEREO = ".geometric.bin"
 SMALLEST_RECORD = 8  # bytes
+
+# Of each entry of a binary model: the bytes before its name, whether it has one, the bytes of the number that tells how
+# many things of it follow, and the bytes of each of these.
+ENTRIES = {"images.bin": (64, True, 8, 24), "points3D.bin": (43, False, 8, 8), "frames.bin": (64, False, 4, 16)}
 
 # Where each model keeps fx, fy, cx, cy and then k1, k2, p1, p2 in its parameters.
 MODELS = {
@@ -56,6 +63,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     check_counts(folder)
     try:
         model = pycolmap.Reconstruction(str(folder))
+        images = sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name)
     except Exception as error:  # pycolmap raises whatever its C++ side meets
         raise SceneError(f"{folder} is not a COLMAP model that can be read ({str(error).splitlines()[-1]})") from None
     cameras = {i: model_camera(camera) for i, camera in model.cameras.items()}
@@ -63,7 +71,9 @@ def read(path: Path, allow_outside: bool) -> Scene:
     rows = {number: row for row, number in enumerate(model.points3D)}
     positions = np.array([point.xyz for point in model.points3D.values()]).reshape(-1, 3)
     sources = []
-    for image in sorted((model.images[i] for i in model.reg_image_ids()), key=lambda image: image.name):
+    for image in images:
+        if not names_file(image.name):
+            raise SceneError(f"{folder} is damaged: it names an image {image.name!r}")
         file = path_inside(path / "images", image.name, allow_outside)
         camera, lens = cameras[image.camera_id]
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])
@@ -88,12 +98,23 @@ def depth_maps(path: Path) -> tuple[Path | None, str]:
 
 
 def check_counts(folder: Path) -> None:
-    """A binary model starts with a count; a damaged one can make pycolmap read for ever."""
+    """A binary model is full of counts; a damaged one can make pycolmap read for ever, or ask for all memory."""
     for file in folder.glob("*.bin"):
-        with file.open("rb") as opened:
-            count = int.from_bytes(opened.read(8), "little")
-        if count * SMALLEST_RECORD > file.stat().st_size:
-            raise SceneError(f"{file} is damaged: it claims {count} entries in {file.stat().st_size} bytes")
+        with opened(file, UNLIMITED) as stored:
+            size = os.fstat(stored.fileno()).st_size
+            content = mmap.mmap(stored.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        count = int.from_bytes(content[:8], "little")
+        if len(content) < SMALLEST_RECORD or count * SMALLEST_RECORD > len(content):
+            raise SceneError(f"{file} is damaged: it claims {count} entries in {len(content)} bytes")
+        if file.name not in ENTRIES:
+            continue
+        at, (head, named, wide, each) = 8, ENTRIES[file.name]
+        for entry in range(count):
+            at += head
+            at = (content.find(b"\0", at) + 1 or len(content)) if named else at
+            at += wide + each * int.from_bytes(content[at : at + wide], "little")
+            if at > len(content):
+                raise SceneError(f"{file} is damaged: it ends within entry {entry} of {count}")
 
 
 def model_camera(camera: Any) -> tuple[Camera, Lens]:
@@ -124,13 +145,12 @@ class ColmapFrame(CalibratedFile):
 def read_dense_map(path: Path) -> Float[ndarray, "h w"]:
     """COLMAP's dense maps: the text `width&height&channels&`, then float32 values, rows first."""
     try:
-        header, _, rest = path.read_bytes().partition(b"&")
+        with opened(admitted(path), 4 * MAX_PIXELS + 64) as file:
+            header, _, rest = file.read().partition(b"&")
         height, _, rest = rest.partition(b"&")
         channels, _, values = rest.partition(b"&")
         shape = (int(height), int(header))
-    except FileNotFoundError:
-        raise LocusError(f"{path} is missing") from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise LocusError(f"{path} is not a COLMAP depth map ({error})") from None
     pixels = shape[0] * shape[1]
     if channels != b"1" or not 0 < pixels <= MAX_PIXELS or len(values) != 4 * pixels:

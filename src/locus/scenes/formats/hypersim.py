@@ -18,7 +18,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.reading import MAX_PIXELS, path_inside
+from locus.opening import admitted, read_text
+from locus.scenes.reading import MAX_PIXELS
 from locus.scenes.scene import Convention, LabelClass, Scene, class_kind
 from locus.scenes.source import PosedFile
 
@@ -48,18 +49,17 @@ def read(path: Path, allow_outside: bool) -> Scene:
     sources, skipped = [], {}
     for folder in sorted((path / "images").glob("scene_*_final_preview")):
         name = folder.name.removeprefix("scene_").removesuffix("_final_preview")
-        poses = read_poses(path, name, scale, allow_outside)
+        poses = read_poses(path / "_detail" / name, scale)
         found = (re.fullmatch(r"frame\.([0-9]{1,9})\.tonemap\.jpg", file.name) for file in folder.iterdir())
         for file, digits in sorted(((match[0], match[1]) for match in found if match), key=lambda pair: int(pair[1])):
             if int(digits) >= len(poses):
                 skipped[f"{name}/{digits}"] = f"_detail/{name} has no pose for it"
                 continue
-            image = path_inside(path, Path("images", folder.name, file), allow_outside)
-            geometry = Path("images", f"scene_{name}_geometry_hdf5")
-            maps = (path_inside(path, geometry / f"frame.{digits}.{kind}.hdf5", allow_outside) for kind in MAPS)
+            geometry = path / "images" / f"scene_{name}_geometry_hdf5"
+            maps = (geometry / f"frame.{digits}.{kind}.hdf5" for kind in MAPS)
             depth, semantic, instance = (file if file.exists() else None for file in maps)
             pose = poses[int(digits)]
-            sources.append(HypersimFrame(f"{name}/{digits}", image, depth, pose, camera, semantic, instance))
+            sources.append(HypersimFrame(f"{name}/{digits}", folder / file, depth, pose, camera, semantic, instance))
     classes = CLASSES if any(source.semantic_path is not None for source in sources) else ()
     return Scene(path.name, "hypersim", sources, Convention(axes="opengl", depth_scale=1.0), classes, skipped)
 
@@ -67,11 +67,10 @@ def read(path: Path, allow_outside: bool) -> Scene:
 def read_value(path: Path, key: str, value: str) -> dict[str, str]:
     """The row of a table whose column `key` has this value."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file, skipinitialspace=True):
-                if row.get(key) == value:
-                    return row
-    except (ValueError, OSError, csv.Error) as error:
+        for row in csv.DictReader(read_text(path).splitlines(), skipinitialspace=True):
+            if row.get(key) == value:
+                return row
+    except csv.Error as error:
         raise SceneError(f"{path} is not a table that can be read ({error})") from None
     raise SceneError(f"{path} has no row for {value}")
 
@@ -106,13 +105,11 @@ def read_camera(path: Path, scene: str) -> Camera:
     )
 
 
-def read_poses(path: Path, camera: str, scale: float, allow_outside: bool) -> Float[ndarray, "n 4 4"]:
-    orientations, positions = (
-        read_array(path_inside(path, Path("_detail", camera, f"camera_keyframe_{kind}.hdf5"), allow_outside))
-        for kind in ("orientations", "positions")
-    )
+def read_poses(folder: Path, scale: float) -> Float[ndarray, "n 4 4"]:
+    files = (folder / f"camera_keyframe_{kind}.hdf5" for kind in ("orientations", "positions"))
+    orientations, positions = map(read_array, files)
     if orientations.shape[1:] != (3, 3) or positions.shape != (len(orientations), 3):
-        raise SceneError(f"{path / '_detail' / camera} should hold an orientation and a position for each frame")
+        raise SceneError(f"{folder} should hold an orientation and a position for each frame")
     poses = np.tile(np.eye(4), (len(positions), 1, 1))
     poses[:, :3, :3] = orientations
     poses[:, :3, 3] = positions * scale
@@ -121,10 +118,8 @@ def read_poses(path: Path, camera: str, scale: float, allow_outside: bool) -> Fl
 
 def read_array(path: Path) -> Num[ndarray, "..."]:
     """The array in an HDF5 file. HDF5 could fetch its numbers from other files, which is refused."""
-    if not path.is_file():
-        raise LocusError(f"{path} is missing")
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(admitted(path), "r") as file:
             stored = file["dataset"] if isinstance(file.get("dataset", getlink=True), h5py.HardLink) else None
             if not isinstance(stored, h5py.Dataset) or stored.is_virtual or stored.external:
                 raise LocusError(f"{path} has no dataset of its own")

@@ -16,8 +16,8 @@ from jaxtyping import Int32
 from numpy import ndarray
 
 from locus.errors import SceneError
-from locus.files import opened
 from locus.geometry import Camera, rigid
+from locus.opening import read_text
 from locus.scenes.formats.matterport_labels import labelled_mesh, mesh_files, read_house
 from locus.scenes.reading import names_file, path_inside
 from locus.scenes.scene import Convention, Scene
@@ -48,9 +48,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     depth_folder = colour_folder = None
     intrinsics: tuple[float, ...] | None = None
     sources = []
-    with opened(files[0], 2**28) as file:
-        lines = file.read().decode("utf-8", "replace").splitlines()
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(files[0]).splitlines(), start=1):
         word, *values = line.split() or [""]
         try:
             if word == "depth_directory":

@@ -12,7 +12,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.rays import Tracer, mesh_library
+from locus.opening import read_text
+from locus.scenes.rays import Tracer, mesh_library, read_meshes
 from locus.scenes.scene import LabelClass, class_kind
 
 UNLABELLED = ("void", "unlabeled", "remove")
@@ -43,7 +44,7 @@ def read_house(path: Path) -> HouseLabels:
     class_of_category: dict[int, int] = {}
     class_of_object: dict[int, int] = {}
     object_of_segment: dict[int, int] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         kind, *fields = line.split() or [""]
         try:
             if kind == "C":
@@ -90,11 +91,8 @@ class LabelledMesh:
         own = house_file.with_suffix(".ply")
         meshes, objects = [], []
         for file in mesh_files(house_file):
-            try:
-                mesh = trimesh.load(file, process=False)
-            except Exception as error:  # a damaged file can raise anything in there
-                raise LocusError(f"{file} is not a mesh that can be read ({error})") from None
-            if not isinstance(mesh, trimesh.Trimesh):
+            found = read_meshes(file, lambda *given, **how: [trimesh.load(*given, **how)], process=False)
+            if not found or not isinstance(mesh := found[0], trimesh.Trimesh):
                 raise LocusError(f"{file} holds no mesh")
             offset = 0 if file == own else int(file.stem.removeprefix("region")) * REGION
             meshes.append(mesh)

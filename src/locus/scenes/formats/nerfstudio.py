@@ -17,8 +17,9 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
+from locus.opening import read_json
 from locus.scenes.lens import Lens
-from locus.scenes.reading import frame_name, names_file, path_inside, read_json, read_labels
+from locus.scenes.reading import frame_name, names_file, path_inside, read_labels
 from locus.scenes.scene import Convention, LabelClass, Scene
 from locus.scenes.source import FileSource
 

@@ -14,7 +14,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.reading import believed, path_inside, read_json
+from locus.opening import read_json
+from locus.scenes.reading import believed
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import FileSource
 
@@ -50,9 +51,6 @@ def read(path: Path, allow_outside: bool) -> Scene:
             continue
         maps = [path / KEYFRAMES / kind / f"{image.stem}.png" for kind in ("depth", "confidence")]
         depth, confidence = (file if file.is_file() else None for file in maps)
-        for file in (image, camera, depth, confidence):
-            if file is not None:
-                path_inside(path, file.relative_to(path).as_posix(), allow_outside)
         sources.append(PolycamFrame(image.stem, image, depth, camera, confidence))
     return Scene(path.name, "polycam", sources, Convention(axes="opengl"), skipped=skipped)
 

@@ -5,7 +5,6 @@ is a folder `EXR_RGBD` with the same metadata, `rgb/0.jpg` and `depth/0.exr`. Po
 OpenGL axes; depth is in metres; depth of low confidence is unknown.
 """
 
-import json
 import re
 import zipfile
 from dataclasses import dataclass
@@ -18,15 +17,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera, pose_matrices
-from locus.scenes.reading import (
-    Piece,
-    camera_from_four,
-    image_size,
-    path_inside,
-    read_image,
-    read_json,
-    with_confidence,
-)
+from locus.opening import admitted, parse_json, read_json
+from locus.scenes.reading import Piece, camera_from_four, image_size, read_image, with_confidence
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import PosedFile, Source
 from locus.scenes.unpacking import unpack_lzfse
@@ -50,16 +42,13 @@ def export_root(path: Path) -> Path:
 
 
 def read(path: Path, allow_outside: bool) -> Scene:
-    return read_archive(path) if path.is_file() else read_export(path, allow_outside)
+    return read_archive(path) if path.is_file() else read_export(path)
 
 
 def read_archive(path: Path) -> Scene:
     archive = R3dArchive(path)
-    try:
-        content = json.loads(archive.piece("metadata").data)
-    except (ValueError, RecursionError) as error:
-        raise SceneError(f"the metadata in {path} are not readable JSON ({error})") from None
-    recording = read_metadata(content, f"the metadata in {path}")
+    metadata = archive.piece("metadata")
+    recording = read_metadata(parse_json(metadata.data, metadata), str(metadata))
     numbers = sorted(
         int(found[1]) for name in archive.names if (found := re.fullmatch(r"rgbd/([0-9]{1,9})\.jpg", name))
     )
@@ -68,21 +57,18 @@ def read_archive(path: Path) -> Scene:
     return Scene(path.stem, "record3d", sources, CONVENTION, skipped=skipped)
 
 
-def read_export(path: Path, allow_outside: bool) -> Scene:
+def read_export(path: Path) -> Scene:
     root = export_root(path)
     recording = read_metadata(read_json(root / "metadata.json"), str(root / "metadata.json"))
-    depth_names = {file.name for file in (root / "depth").glob("*.exr")}
+    depths = {file.stem: file for file in (root / "depth").glob("*.exr")}
     sources, skipped = [], {}
     numbered = [file for file in (root / "rgb").glob("*.[jp][pn]g") if re.fullmatch("[0-9]{1,9}", file.stem)]
     for file in sorted(numbered, key=lambda file: int(file.stem)):
         if (number := int(file.stem)) >= len(recording.poses):
             skipped[file.stem] = "metadata.json has no pose for it"
             continue
-        image = path_inside(root, Path("rgb", file.name), allow_outside)
-        depth_path = None
-        if f"{file.stem}.exr" in depth_names:
-            depth_path = path_inside(root, Path("depth", f"{file.stem}.exr"), allow_outside)
-        sources.append(ExportFrame(file.stem, image, depth_path, recording.poses[number], recording, number))
+        depth = depths.get(file.stem)
+        sources.append(ExportFrame(file.stem, file, depth, recording.poses[number], recording, number))
     return Scene((path.parent if path.name == EXPORT else path).name, "record3d", sources, CONVENTION, skipped=skipped)
 
 
@@ -136,7 +122,7 @@ class R3dArchive:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._zip = zipfile.ZipFile(path)
+            self._zip = zipfile.ZipFile(admitted(path))
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, UnicodeDecodeError) as error:
             raise SceneError(f"{path} is not a recording that can be read ({error}); export it again") from None
         self.names = frozenset(self._zip.namelist())

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from locus.errors import SceneError
 from locus.geometry import Camera
+from locus.opening import read_json
 from locus.scenes.lens import Lens
-from locus.scenes.reading import read_json, read_numbers
+from locus.scenes.reading import read_numbers
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import CalibratedFile
 
@@ -44,7 +45,7 @@ def read_parameters(path: Path) -> tuple[Camera, float]:
         stored = read_json(file)["camera"]
         size = (int(stored["w"]), int(stored["h"]))
         fx, fy, cx, cy, scale = (float(stored[key]) for key in ("fx", "fy", "cx", "cy", "scale"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise SceneError(f'{file} should hold "camera": {{w, h, fx, fy, cx, cy, scale}} ({error!r})') from None
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise SceneError(f'{file} should hold "camera": {{w, h, fx, fy, cx, cy, scale}}, finite numbers') from None
     # Stored with whole-numbered pixel centres: cx is 599.5 for a width of 1200.
     return Camera(*size, fx, fy, cx + 0.5, cy + 0.5), scale

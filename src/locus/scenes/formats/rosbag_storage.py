@@ -4,18 +4,21 @@ rosbags reads a bag from its beginning to its end. Here only its index is kept, 
 for, and of ten gigabytes of images nothing but the first bytes of each, which hold its time, when the bag is opened.
 """
 
+import os
 import re
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
-from io import BytesIO
+from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
 from locus.errors import LocusError, SceneError
+from locus.opening import read_text
 
+LARGEST_METADATA = 2**22  # bytes of metadata.yaml
 HEAD = 512  # bytes that hold the time, the camera's frame, the size and the encoding of an image
 MAX_MESSAGE = 2**29  # bytes; a larger message, or a larger chunk of them, is taken for a decompression bomb
 
@@ -99,7 +102,7 @@ class Bag:
         except LocusError:
             raise
         except Exception as error:
-            said = " ".join(str(error).split()) or type(error).__name__
+            said = re.sub(r"\b\w+Error\((.*?)\)", r"\1", " ".join(str(error).split())) or "it is damaged"
             raise SceneError(
                 f"{self.path} {what} ({said[:200]}); if the recording was cut short, repair it with `rosbag reindex`, "
                 "`ros2 bag reindex` or `mcap recover`"
@@ -119,11 +122,35 @@ def _opened(path: Path) -> Any:
     from rosbags.typesys import Stores, get_typestore
 
     metadata = path / "metadata.yaml"
-    if metadata.is_file() and re.search(r"compression_mode:\W*file", metadata.read_text("utf-8", "replace"), re.I):
+    if metadata.is_file() and re.search(r"compression_mode:\W*file", read_text(metadata, LARGEST_METADATA), re.I):
         raise SceneError(f"{path} is compressed as a whole; unpack it: rosbags-convert --src {path} --dst NEW_FOLDER")
-    reader = AnyReader([path], default_typestore=get_typestore(Stores.LATEST))
+    reader = AnyReader([BagPath(path)], default_typestore=get_typestore(Stores.LATEST))
     reader.open()
     return reader
+
+
+class BagPath(type(Path())):  # ty: ignore[unsupported-base]  (Path itself was no base before Python 3.12)
+    """A path whose file rosbags opens as a `BoundedReader`."""
+
+    def open(self, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if mode != "rb":
+            return super().open(mode, *arguments, **options)
+        return BoundedReader(super().open(mode, buffering=0))
+
+
+class BoundedReader(BufferedReader):
+    """A file of which no more is read at once than it has, nor than a message may: lengths in it may be forged."""
+
+    def __init__(self, raw: FileIO) -> None:
+        super().__init__(raw)
+        self._end = os.fstat(raw.fileno()).st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(0, self._end - self.tell())
+        size = left if size is None or size < 0 else min(size, left)
+        if size > MAX_MESSAGE + 1:  # one more shows that a message is longer
+            raise ValueError(f"a part of it is larger than {MAX_MESSAGE >> 20} MiB")
+        return super().read(size)
 
 
 def _storages(bag: Any, is_ros2: bool) -> list[Storage]:

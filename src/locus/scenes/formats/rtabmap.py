@@ -21,6 +21,7 @@ from numpy import ndarray
 from locus.errors import LocusError, SceneError
 from locus.files import content_hash
 from locus.geometry import Camera
+from locus.opening import UNLIMITED, opened
 from locus.scenes.formats.rtabmap_blobs import (
     RtabmapCamera,
     transform_from,
@@ -42,7 +43,7 @@ FOUR_BYTES = 4  # RTAB-Map writes up to that many for an image that is not there
 def detect(path: Path) -> bool:
     if path.suffix.lower() != ".db" or not path.is_file():
         return False
-    with path.open("rb") as file:
+    with opened(path, UNLIMITED) as file:
         return file.read(len(SQLITE)) == SQLITE
 
 

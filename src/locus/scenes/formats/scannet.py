@@ -16,8 +16,8 @@ from jaxtyping import Float, Int32, Num
 from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
-from locus.files import content_hash
 from locus.geometry import Camera
+from locus.opening import read_text
 from locus.scenes.reading import camera_from_opencv, read_labels, read_matrix
 from locus.scenes.scene import LabelClass, Scene, class_kind
 from locus.scenes.source import FileSource
@@ -51,13 +51,12 @@ def read_table(path: Path) -> tuple[Int32[ndarray, "ids"], tuple[LabelClass, ...
     names: dict[int, str] = {}
     nyu40_of = np.zeros(65536, np.int32)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file, delimiter="\t"):
-                raw, nyu40 = int(row["id"]), int(row["nyu40id"] or 0)
-                nyu40_of[raw] = nyu40
-                if nyu40 > 0:
-                    names[nyu40] = row["nyu40class"]
-    except (KeyError, ValueError, IndexError, TypeError, OSError, csv.Error) as error:
+        for row in csv.DictReader(read_text(path).splitlines(), delimiter="\t"):
+            raw, nyu40 = int(row["id"]), int(row["nyu40id"] or 0)
+            nyu40_of[raw] = nyu40
+            if nyu40 > 0:
+                names[nyu40] = row["nyu40class"]
+    except (KeyError, ValueError, IndexError, TypeError, OverflowError, csv.Error) as error:
         raise SceneError(f"{path} is not ScanNet's table of labels ({error})") from None
     return nyu40_of, tuple(LabelClass(i, names[i], class_kind(names[i])) for i in sorted(names))
 
@@ -86,7 +85,7 @@ class ScanNetFrame(FileSource):
         return seen_by(self.camera(), depth, self.intrinsics("intrinsic_depth.txt", (columns, rows)))
 
     def depth_state(self) -> str:
-        return content_hash(self.depth_path, self.root / "intrinsic" / "intrinsic_depth.txt")
+        return self._state(self.depth_path, self.root / "intrinsic" / "intrinsic_depth.txt")
 
     def camera(self) -> Camera:
         return self.intrinsics("intrinsic_color.txt", self.image_size())

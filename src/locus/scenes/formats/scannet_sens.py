@@ -16,6 +16,7 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
+from locus.opening import UNLIMITED, opened
 from locus.scenes.formats.scannet import seen_by
 from locus.scenes.reading import MAX_PIXELS, Piece, camera_from_opencv, read_image
 from locus.scenes.scene import Convention, Scene
@@ -33,7 +34,7 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, allow_outside: bool) -> Scene:
-    with path.open("rb", buffering=0) as file:
+    with opened(path, UNLIMITED) as file:
         try:
             header, count = read_header(file, path)
             frames = read_index(file, count, path)
@@ -133,6 +134,6 @@ class SensFrame(Source):
         """A file may be sparse: no frame is larger than its pixels could be."""
         if length > 8 * MAX_PIXELS:
             raise LocusError(f"it claims {length} bytes and is refused")
-        with self.header.path.open("rb") as file:
+        with opened(self.header.path, UNLIMITED) as file:
             file.seek(begin)
             return file.read(length)

@@ -19,7 +19,8 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.geometry import Camera
-from locus.scenes.reading import camera_from_four, path_inside, read_json
+from locus.opening import UNLIMITED, opened, read_json
+from locus.scenes.reading import camera_from_four
 from locus.scenes.scene import Scene
 from locus.scenes.source import PosedFile, Source
 from locus.scenes.unpacking import RAW_DEFLATE, inflate, unpack_lz4
@@ -44,7 +45,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     if not isinstance(table, dict):
         raise SceneError(f"{root / TABLE} should be a table with an entry for each frame")
     sources, skipped = [], {}
-    frame = unpacked_frames(root, allow_outside) if (root / "rgb").is_dir() else packed_frames(root, allow_outside)
+    frame = unpacked_frames(root) if (root / "rgb").is_dir() else packed_frames(root)
     for key, entry in table.items():
         found = re.fullmatch(r"frame_([0-9]{1,9})", key)
         pose, intrinsics = matrix(entry, "aligned_pose", 4), matrix(entry, "intrinsic", 3)
@@ -57,14 +58,14 @@ def read(path: Path, allow_outside: bool) -> Scene:
     return Scene((path.parent if path.name == "iphone" else path).name, "scannet++", sources, skipped=skipped)
 
 
-def packed_frames(root: Path, allow_outside: bool) -> Callable[..., Source]:
+def packed_frames(root: Path) -> Callable[..., Source]:
     """What makes a frame of its name, number, pose and intrinsics, where images and depth are as downloaded."""
     name = next((name for name in VIDEOS if (root / name).is_file()), None)
     if name is None:
         raise SceneError(f"{root} has neither {' nor '.join(VIDEOS)}; download it as well")
-    video = Video(path_inside(root, name, allow_outside))
+    video = Video(root / name)
     _ = video.size  # a video that cannot be opened is found here
-    depth_file = path_inside(root, "depth.bin", allow_outside)
+    depth_file = root / "depth.bin"
     places = read_index(depth_file) if depth_file.is_file() else []
 
     def frame(key: str, number: int, pose: Float[ndarray, "4 4"], four: tuple[float, ...]) -> Source:
@@ -74,16 +75,13 @@ def packed_frames(root: Path, allow_outside: bool) -> Callable[..., Source]:
     return frame
 
 
-def unpacked_frames(root: Path, allow_outside: bool) -> Callable[..., Source | None]:
+def unpacked_frames(root: Path) -> Callable[..., Source | None]:
     """The same where the data set's tools have written `rgb/frame_000000.jpg` and `depth/frame_000000.png`."""
-    images = {file.stem: Path("rgb", file.name) for file in (root / "rgb").glob("*.[jp][pn]g")}
-    depths = {file.stem: Path("depth", file.name) for file in (root / "depth").glob("*.png")}
+    images = {file.stem: file for file in (root / "rgb").glob("*.[jp][pn]g")}
+    depths = {file.stem: file for file in (root / "depth").glob("*.png")}
 
     def frame(key: str, number: int, pose: Float[ndarray, "4 4"], four: tuple[float, ...]) -> Source | None:
-        if key not in images:
-            return None
-        depth = path_inside(root, depths[key], allow_outside) if key in depths else None
-        return UnpackedFrame(key, path_inside(root, images[key], allow_outside), depth, pose, four)
+        return UnpackedFrame(key, images[key], depths.get(key), pose, four) if key in images else None
 
     return frame
 
@@ -100,7 +98,7 @@ def read_index(path: Path) -> list[tuple[int, int]]:
     """Of each depth map, where it begins and how long it is."""
     end, at = path.stat().st_size, 0
     places = []
-    with path.open("rb", buffering=0) as file:
+    with opened(path, UNLIMITED) as file:
         while at < end:
             file.seek(at)
             (length,) = struct.unpack("<I", file.read(4).ljust(4, b"\0"))
@@ -128,7 +126,7 @@ class PackedFrame(VideoFrame):
         begin, length = self.place
         if length > 2 * ROWS * COLUMNS * 4:
             raise LocusError(f"{self.depth_file} claims {length} bytes for its depth map and is refused")
-        with self.depth_file.open("rb") as file:
+        with opened(self.depth_file, UNLIMITED) as file:
             file.seek(begin)
             data = file.read(length)
         try:

@@ -15,7 +15,8 @@ from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import pose_matrices
-from locus.scenes.reading import believed, path_inside, read_depth, read_matrix
+from locus.opening import read_text
+from locus.scenes.reading import believed, read_depth, read_matrix
 from locus.scenes.scene import Scene
 from locus.scenes.video import Video, VideoFrame
 
@@ -29,7 +30,7 @@ def detect(path: Path) -> bool:
 
 
 def read(path: Path, allow_outside: bool) -> Scene:
-    video = Video(path_inside(path, "rgb.mp4", allow_outside))
+    video = Video(path / "rgb.mp4")
     _ = video.size  # a video that cannot be opened is found here
     columns = read_table(path / TABLE)
     numbers = columns["frame"].astype(int).tolist()
@@ -39,7 +40,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     else:
         matrix = read_matrix(path / "camera_matrix.csv", 3, ",")
         intrinsics = np.tile(matrix[[0, 1, 0, 1], [0, 1, 2, 2]], (len(numbers), 1))
-    depths, confidences = (_numbered(path, folder, allow_outside) for folder in ("depth", "confidence"))
+    depths, confidences = (_numbered(path / folder) for folder in ("depth", "confidence"))
     sources = [
         StrayFrame(f"{number:06d}", video, number, pose, tuple(four), depths.get(number), confidences.get(number))
         for number, pose, four in zip(numbers, poses, intrinsics.tolist(), strict=True)
@@ -50,10 +51,9 @@ def read(path: Path, allow_outside: bool) -> Scene:
 def read_table(path: Path) -> dict[str, Float[ndarray, "n"]]:
     """Its columns by their names."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header, *rows = [row for row in csv.reader(file, skipinitialspace=True) if row]
+        header, *rows = [row for row in csv.reader(read_text(path).splitlines(), skipinitialspace=True) if row]
         table = np.array(rows, dtype=np.float64).reshape(len(rows), len(header))
-    except (ValueError, OSError, csv.Error) as error:
+    except (ValueError, csv.Error) as error:
         raise SceneError(f"{path} is not a table of numbers below their names ({error})") from None
     columns = {name.strip(): table[:, column] for column, name in enumerate(header)}
     missing = [name for name in ("frame", *POSE) if name not in columns]
@@ -64,11 +64,11 @@ def read_table(path: Path) -> dict[str, Float[ndarray, "n"]]:
     return columns
 
 
-def _numbered(path: Path, folder: str, allow_outside: bool) -> dict[int, Path]:
+def _numbered(folder: Path) -> dict[int, Path]:
     """The files of a folder by the numbers that they are named by."""
-    files = (path / folder).iterdir() if (path / folder).is_dir() else ()
+    files = folder.iterdir() if folder.is_dir() else ()
     return {
-        int(file.stem): path_inside(path, Path(folder, file.name), allow_outside)
+        int(file.stem): file
         for file in files
         if file.suffix in (".png", ".npy") and file.stem.isascii() and file.stem.isdecimal()
     }

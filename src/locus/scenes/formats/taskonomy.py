@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError
 from locus.geometry import Camera
-from locus.scenes.reading import read_json
+from locus.opening import read_json
 from locus.scenes.scene import Convention, Scene
 from locus.scenes.source import FileSource
 

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from locus.errors import SceneError
 from locus.geometry import Camera
+from locus.opening import read_text
 from locus.scenes.formats.tum_rigs import LISTS, TumRig, lists_of, read_rig
 from locus.scenes.lens import Lens
 from locus.scenes.reading import camera_from_four, frame_name, names_file, path_inside, read_numbers
@@ -54,7 +55,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
 def read_list(path: Path, columns: int, skipped: dict[str, str]) -> tuple[Float[ndarray, "n"], list[list[str]]]:
     """(times, the columns after the time), in the order of time; a time that comes again is skipped and counted."""
     entries: dict[float, list[str]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         fields = line.replace(",", " ").split()
         if not fields or fields[0].startswith("#"):
             continue

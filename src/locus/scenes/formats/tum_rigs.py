@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.errors import SceneError
+from locus.opening import read_text
 
 # fx fy cx cy k1 k2 p1 p2 k3 of the benchmark's and Bonn's colour cameras, for 640×480, from their documentation.
 BENCHMARK = {
@@ -33,6 +34,7 @@ T_M = np.array(
 
 LISTS = ("rgb.txt", "depth.txt", "groundtruth.txt")
 OPENLORIS_LISTS = ("color.txt", "aligned_depth.txt", "groundtruth.txt")
+IN_MEMORY = cv2.FILE_STORAGE_READ | cv2.FILE_STORAGE_MEMORY
 OPENLORIS_CAMERA, OPENLORIS_BASE = "d400_color_optical_frame", "base_link"
 
 
@@ -87,7 +89,7 @@ def openloris_rig(path: Path) -> TumRig:
         if not file.is_file():
             raise SceneError(f"{file} is missing, which describes OpenLORIS's camera")
     try:
-        storage = cv2.FileStorage(str(sensors), cv2.FILE_STORAGE_READ)
+        storage = cv2.FileStorage(read_text(sensors), IN_MEMORY)
         camera = storage.getNode(OPENLORIS_CAMERA)
         fx, cx, fy, cy = camera.getNode("intrinsics").mat().reshape(-1).tolist()
         distortion = camera.getNode("distortion_coefficients").mat()
@@ -96,7 +98,7 @@ def openloris_rig(path: Path) -> TumRig:
         raise SceneError(f"{sensors} does not describe OpenLORIS's {OPENLORIS_CAMERA}") from None
     lens = () if distortion is None else distortion.reshape(-1)[:5].tolist()
     try:
-        storage = cv2.FileStorage(str(transforms), cv2.FILE_STORAGE_READ)
+        storage = cv2.FileStorage(read_text(transforms), IN_MEMORY)
         links = storage.getNode("trans_matrix")
         parents = {
             link.getNode("child_frame").string(): (link.getNode("parent_frame").string(), link.getNode("matrix").mat())
