@@ -9,9 +9,10 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from locus.commands.options import ModelName, Reading, Shard, network, say, shard_of
+from locus.commands.options import ModelName, Reading, Shard, check_first, network, say, shard_of
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
+from locus.scenes.collection import find_scenes
 from locus.scenes.load import AS_STATED
 
 
@@ -43,11 +44,13 @@ def train_from(preset: str) -> Callable[..., int]:
             preset: The settings to start from: the best tried so far, the paper's, or the authors' code's.
             cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
         """
+        number, of = shard_of(shard)
+        check_first(folders=[None if of > 1 else out, cache])
+        find_scenes((*scenes, *val))
         from locus.features.ranks import share
         from locus.training import train as train_model
         from locus.training.run import cache_shard
 
-        number, of = shard_of(shard)
         if of > 1:
             how = {"val": val, "cache": cache, "reading": reading, "progress": True}
             say(f"{cache_shard(scenes, settings, (number, of), **how)} frames of part {shard} are in the cache")
@@ -96,13 +99,13 @@ def train_glue(
         steps: Optimiser steps, of two pairs of frames each.
         seed: Same seed, same machine, same result.
     """
-    from locus.scenes.collection import find_scenes
+    if out.suffix != ".safetensors":
+        raise LocusError(f"{out}: the weights are written as .safetensors")
+    check_first(out, model=model)
+    opened = [reading.load(folder) for folder in find_scenes(scenes)]
     from locus.training.glue_run import GlueSettings
     from locus.training.glue_run import train_glue as train_matcher
 
-    if out.suffix != ".safetensors":
-        raise LocusError(f"{out}: the weights are written as .safetensors")
-    opened = [reading.load(folder) for folder in find_scenes(scenes)]
     summary = train_matcher(opened, network(model, None), out, GlueSettings(steps, seed=seed), progress=True)
     (before, after), (rose, to) = summary.loss, summary.found
     say(f"loss {before:.2f} → {after:.2f}; true matches named first {rose:.0%} → {to:.0%}", f"Wrote {out}")

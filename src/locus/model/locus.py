@@ -24,7 +24,8 @@ from locus.errors import LocusError
 from locus.files import atomic, load_json, read, save_json
 from locus.model.authors import authors_head
 from locus.model.card import card
-from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
+from locus.model.head_kinds import BLOCKS, DIMENSION, HeadKind
+from locus.model.heads import build
 from locus.model.shipped import MODELS
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"

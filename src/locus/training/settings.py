@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from locus.errors import LocusError
-from locus.model.heads import BLOCKS, DIMENSION, HeadKind
+from locus.model.head_kinds import BLOCKS, DIMENSION, HeadKind
 
 
 class TrainingError(LocusError):
