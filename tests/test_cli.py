@@ -1,18 +1,20 @@
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import fields
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Literal
 
 import pytest
 
 from locus.cli import COMMANDS, main
 from locus.commands.parsing import parsed
-from locus.errors import LocusError
+from locus.errors import LocusError, to_install
 from locus.scenes import SceneReading
 from locus.scenes.formats import READERS
 from locus.scenes.load import Format
@@ -251,6 +253,31 @@ def test_scenes_are_read_as_the_options_say(words, tmp_path, capsys):
     arguments = [meant.get(word, word.replace("SCENE", str(tmp_path / "scene"))) for word in words.split()]
     assert main([*arguments, "--format", "tum"]) in (1, 2)
     assert "rgb.txt" in capsys.readouterr().err
+
+
+def test_a_home_that_cannot_be_written_to_names_the_cache(tmp_path, capsys, monkeypatch):
+    layouts.nerfstudio(tmp_path, room.shots(3))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))  # also who may write anywhere cannot make a folder there
+    monkeypatch.delenv("LOCUS_CACHE", raising=False)
+    assert main(["map", str(tmp_path), "--out", str(tmp_path / "map"), "--model", "classic"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path}/file/.cache/locus" in told
+    assert "let $LOCUS_CACHE name a folder that can be written" in told
+
+
+def test_install_hints_name_the_clone_or_the_package(monkeypatch):
+    def made_from(text):
+        return lambda name: SimpleNamespace(read_text=lambda file: text)
+
+    for text, words in {
+        '{"url": "file:///home/me/my%20locus", "dir_info": {"editable": true}}': ["-e", "/home/me/my locus[serve]"],
+        '{"url": "file:///home/me/locus", "dir_info": {}}': ["/home/me/locus[serve]"],
+        '{"url": "file:///tmp/locus.whl", "archive_info": {}}': ["locus-features[serve]"],
+        None: ["locus-features[serve]"],
+    }.items():
+        monkeypatch.setattr("locus.errors.distribution", made_from(text))
+        assert shlex.split(to_install("serve")) == [sys.executable, "-m", "pip", "install", *words]
 
 
 def test_every_format_can_be_named():

@@ -30,6 +30,7 @@ from locus.commands.train import preset_of, train_from, train_glue
 from locus.commands.view import view
 from locus.commands.weights import weights
 from locus.errors import LocusError
+from locus.files import cache_advice
 
 
 def evaluate_tasks() -> Callable[..., int]:
@@ -95,8 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, LocusError):
             return _fail(str(error))
+        if isinstance(error, OSError) and error.filename:
+            return _fail(f"{error.filename}: {error.strerror}{cache_advice(os.fsdecode(error.filename))}")
         if isinstance(error, OSError):
-            return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            return _fail(str(error))
         return _fail(f"this is a bug, please report it with what --debug adds: {type(error).__name__}: {error}")
 
 

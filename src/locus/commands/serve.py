@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from locus.commands.options import MapModel, check_first, network, say
-from locus.errors import LocusError
+from locus.errors import LocusError, to_install
 from locus.model.shipped import DEFAULT
 from locus.ports import bound, check_free
 from locus.serve.limits import THE_LIMITS, Limits
@@ -42,7 +42,7 @@ def serve(
     try:
         from locus.serve.endpoints import app_of
     except ImportError:
-        raise LocusError("the service needs FastAPI: pip install 'locus-features[serve]', and try again") from None
+        raise LocusError(f"the service needs FastAPI: {to_install('serve')}, and try again") from None
     from locus.serve.running import run
     from locus.serve.served_maps import ServedMaps
     from locus.serve.service import Service

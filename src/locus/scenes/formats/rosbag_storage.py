@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from locus.errors import LocusError, SceneError
+from locus.errors import LocusError, SceneError, to_install
 
 HEAD = 512  # bytes that hold the time, the camera's frame, the size and the encoding of an image
 MAX_MESSAGE = 2**29  # bytes; a larger message, or a larger chunk of them, is taken for a decompression bomb
@@ -110,7 +110,7 @@ def check_installed() -> None:
     try:
         import rosbags.highlevel  # noqa: F401
     except ImportError:
-        raise SceneError('bags need the package rosbags: pip install "locus-features[capture]"') from None
+        raise SceneError(f"bags need the package rosbags: {to_install('capture')}") from None
 
 
 def _opened(path: Path) -> Any:
