@@ -289,3 +289,21 @@ def test_a_wrong_word_exits_with_2():
     result = run_python("-m", "locus", "frobnicate")
     assert result.returncode == 2
     assert "frobnicate" in result.stderr + result.stdout
+
+
+WAITING = """
+import os, sys
+names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+for said in ({}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "1000"}):
+    for name in names:
+        os.environ.pop(name, None)
+    os.environ.update(said)
+    sys.modules.pop("locus", None)
+    import locus
+    print([os.environ.get(name) for name in names], "torch" in sys.modules)
+"""
+
+
+def test_threads_of_openmp_sleep_while_they_wait_unless_they_are_told_otherwise():
+    said = ["['PASSIVE', None, None]", "['active', None, None]", "[None, '1000', None]"]
+    assert run_python("-c", WAITING).stdout.splitlines() == [f"{line} False" for line in said]

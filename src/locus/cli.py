@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, LocusError):
             return _fail(str(error))
         if isinstance(error, OSError) and error.filename:
-            return _fail(f"{error.filename}: {error.strerror}{cache_advice(os.fsdecode(error.filename))}")
+            return _fail(f"{error.filename}: {error.strerror}{cache_advice(str(error.filename))}")
         if isinstance(error, OSError):
             return _fail(str(error))
         return _fail(f"this is a bug, please report it with what --debug adds: {type(error).__name__}: {error}")
