@@ -26,7 +26,7 @@ from locus.commands.regions import cosegment, find
 from locus.commands.scenes import convert, depth, houses, inspect, render
 from locus.commands.segment import segment
 from locus.commands.serve import serve
-from locus.commands.train import preset_of, train_from, train_glue
+from locus.commands.train import defaults_of, train_from, train_glue
 from locus.commands.view import view
 from locus.commands.weights import weights
 from locus.errors import LocusError
@@ -116,8 +116,8 @@ def _run(words: list[str]) -> int:
         meant = f"did you mean {close[0]}?" if close else "`locus --help` lists them"
         raise LocusError(f"there is no command {verb}; {meant}")
     command = COMMANDS[verb]
-    if verb == "train":  # its defaults depend on the preset
-        command = train_from(preset_of(given))
+    if verb == "train":
+        command = train_from(*defaults_of(given))
     if verb == "eval":
         command = evaluate_tasks()
     return parsed(command, f"locus {verb}", given)()

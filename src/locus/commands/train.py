@@ -16,18 +16,19 @@ from locus.scenes.collection import find_scenes
 from locus.scenes.load import AS_STATED
 
 
-def train_from(preset: str) -> Callable[..., int]:
+def train_from(preset: str, model: str | None = None) -> Callable[..., int]:
     """Train LoCUS features on posed RGB-D scenes."""
-    from locus.training import PRESETS, Settings
+    from locus.training import PRESETS, Settings, beginning_with
 
     if preset not in PRESETS:
         raise LocusError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")
+    defaults = PRESETS[preset] if model is None else beginning_with(model, PRESETS[preset])
 
     def train(
         scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
         out: Path,
         val: tuple[str, ...] = (),
-        settings: Annotated[Settings, tyro.conf.arg(name="")] = PRESETS[preset],
+        settings: Annotated[Settings, tyro.conf.arg(name="")] = defaults,
         preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
         cache: Path | None = None,
         shard: Shard = "0/1",
@@ -73,11 +74,13 @@ def train_from(preset: str) -> Callable[..., int]:
     return train
 
 
-def preset_of(words: Sequence[str]) -> str:
-    """The preset named on a command line."""
+def defaults_of(words: Sequence[str]) -> tuple[str, str | None]:
+    """What the defaults depend on: the preset, and the model to begin with, that a command line names."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="default", const="")
-    return parser.parse_known_args(words)[0].preset
+    parser.add_argument("--from", nargs="?", dest="model")
+    told = parser.parse_known_args(words)[0]
+    return told.preset, told.model
 
 
 def train_glue(
