@@ -130,13 +130,10 @@ def beginning_with(model: str, settings: Settings) -> Settings:
         try:
             config = Path(hf_hub_download(model, config.name))
         except (OSError, ValueError) as error:
-            raise TrainingError(
-                f"{model} could not be fetched from Hugging Face: {str(error).splitlines()[0]}"
-            ) from None
+            reason = str(error).splitlines()[0]
+            raise TrainingError(f"{model} could not be fetched from Hugging Face: {reason}") from None
     if not config.is_file():
-        raise TrainingError(
-            f"{model} is no trained model to begin with; name a run's folder, or one of {', '.join(MODELS)}"
-        )
+        raise TrainingError(f"{model} is no trained model to begin with; name {', '.join(MODELS)} or a run's folder")
     told = load_json(config)
     if "backbone_fingerprint" not in told:
         raise TrainingError(f"{model} has learned nothing that training could begin with; it is a --backbone")
