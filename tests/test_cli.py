@@ -143,6 +143,7 @@ TOO_LATE = [
     "segment predict probe.safetensors nowhere --out out",
     "depth SCENE --out SCENE",
     "demo --pretrained locus-smal",
+    "check",
     "frobnicate",
 ]
 

@@ -22,24 +22,23 @@ if TYPE_CHECKING:  # it takes seconds to import, which --help need not
 
 BACKBONES = ("classic", *VARIANTS)
 Switch = tyro.conf.FlagCreatePairsOff[bool]
+
+
+def some(name: str, text: str | None = None) -> object:
+    """A list of arguments in place, of which there must be one; tyro itself would call them optional."""
+    return tyro.conf.arg(metavar=f"{name}...", help=text, help_behavior_hint="(required)")
+
+
 ScenePatterns = Annotated[
     tuple[str, ...],
     tyro.conf.Positional,
-    tyro.conf.arg(
-        metavar="SCENE...",
-        help="Folders of scenes, globs, or .txt files that list folders.",
-        help_behavior_hint="(required)",
-    ),
+    some("SCENE", "Folders of scenes, globs, or .txt files that list folders."),
 ]
 ScenePath = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE", help="Folder of a posed RGB-D scene.")]
 Images = Annotated[
     tuple[str, ...],
     tyro.conf.Positional,
-    tyro.conf.arg(
-        metavar="IMAGE...",
-        help="Image files, folders, patterns in quotes, videos, scenes, or frames as SCENE:NAME.",
-        help_behavior_hint="(required)",
-    ),
+    some("IMAGE", "Image files, folders, patterns in quotes, videos, scenes, or frames as SCENE:NAME."),
 ]
 OneImage = Annotated[
     str,

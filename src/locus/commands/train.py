@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from locus.commands.options import ModelName, Reading, Shard, check_first, network, say, shard_of
+from locus.commands.options import ModelName, Reading, Shard, check_first, network, say, shard_of, some
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.collection import find_scenes
@@ -25,7 +25,7 @@ def train_from(preset: str, model: str | None = None) -> Callable[..., int]:
     defaults = PRESETS[preset] if model is None else beginning_with(model, PRESETS[preset])
 
     def train(
-        scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
+        scenes: Annotated[tuple[str, ...], tyro.conf.Positional, some("SCENE")],
         out: Path,
         val: tuple[str, ...] = (),
         settings: Annotated[Settings, tyro.conf.arg(name="")] = defaults,
@@ -84,7 +84,7 @@ def defaults_of(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def train_glue(
-    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, some("SCENE")],
     out: Path,
     model: ModelName = DEFAULT,
     steps: int = 1800,
