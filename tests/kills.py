@@ -1,6 +1,7 @@
 """Kill commands at random moments, run them again, and compare: equal results, and nothing left behind.
 
-One in five is asked to end (SIGTERM), and must tidy up at once.
+One in five is asked to end (SIGTERM), and must tidy up at once. A service is asked for an answer meanwhile, and
+ends only when it is told to.
 
     python -m tests.kills --kills 1000 --seed 0
 
@@ -8,18 +9,22 @@ Imports take seconds, so one process has them done, runs no network itself, and 
 """
 
 import argparse
+import json
 import os
+import re
 import shutil
 import signal
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import h5py
+import httpx2
 import numpy as np
 
 from locus.cli import main
@@ -82,6 +87,11 @@ JOBS = {
         content,
         before="map {data}/a --model classic --out {here}/m --cache {cache}",
     ),
+    "serve": Job(
+        "serve --map {here}/m --model classic --port 0",
+        content,
+        before="map {data}/a --model classic --out {here}/m --cache {cache}",
+    ),
 }
 
 
@@ -103,9 +113,12 @@ class Killer:
         """A process that runs a command; its id."""
         (where / "here").mkdir(parents=True, exist_ok=True)
         filled = words.format(data=self.data, here=where / "here", cache=where / "cache").split()
+        (where / "printed").write_text("")
         if process := os.fork():
             return process
         os.environ["LOCUS_CACHE"] = str(where / "cache")
+        (where / "tmp").mkdir(exist_ok=True)
+        tempfile.tempdir = str(where / "tmp")
         with (where / "printed").open("ab") as printed:
             os.dup2(printed.fileno(), 1)
             os.dup2(printed.fileno(), 2)
@@ -121,7 +134,33 @@ class Killer:
             os._exit(99)
 
     def finish(self, words: str, where: Path) -> int:
-        return os.waitstatus_to_exitcode(os.waitpid(self.start(words, where), 0)[1])
+        """Run a command to its end, a service until it has answered; the exit code."""
+        process = self.start(words, where)
+        if words.startswith("serve"):
+            self.ask(where, threading.Event())
+            os.kill(process, signal.SIGTERM)
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+    def ask(self, where: Path, gone: threading.Event) -> None:
+        """Have the service that was started last localize an image, unless it is gone before."""
+        while not (urls := re.findall(r"http://[\d.]+:\d+", (where / "printed").read_text())):
+            if gone.wait(0.02):
+                return
+        image = next((self.data / "a").rglob("*.png")).read_bytes()
+        stated = {
+            "width": room.WIDTH,
+            "height": room.HEIGHT,
+            "fx": room.FX,
+            "fy": room.FY,
+            "cx": room.CX,
+            "cy": room.CY,
+        }
+        form = {"files": {"image": image}, "data": {"intrinsics": json.dumps(stated)}}
+        with suppress(httpx2.TransportError):  # it was killed meanwhile
+            answer = httpx2.post(f"{urls[0]}/localize", **form, timeout=60)
+            assert answer.status_code == 200, answer.text
+            return
+        assert gone.wait(60), "the service broke off"
 
     def state(self, job: Job, where: Path) -> tuple[dict[str, Any], set[str]]:
         """The results, and the names of files in the cache."""
@@ -132,7 +171,7 @@ class Killer:
         job, where = JOBS[name], self.root / f"whole {name}".replace(" ", "-")
         if job.before:
             assert self.finish(job.before, where) == 0
-            shutil.copytree(where / "here", self.root / "before")
+            shutil.copytree(where / "here", self.root / f"before {name}")
             shutil.rmtree(where / "cache")
         began = time.perf_counter()
         code = self.finish(job.words, where)
@@ -148,15 +187,21 @@ class Killer:
         where = self.root / "trial"
         shutil.rmtree(where, ignore_errors=True)
         if job.before:
-            shutil.copytree(self.root / "before", where / "here")
+            shutil.copytree(self.root / f"before {name}", where / "here")
         landed = 0
         for _ in range(self.rng.integers(1, 4)):
             before = left(where)
-            process = self.start(job.words, where)
+            process, gone = self.start(job.words, where), threading.Event()
+            asking = threading.Thread(target=self.ask, args=(where, gone))
+            if name == "serve":
+                asking.start()
             time.sleep(self.rng.uniform(0, 1.1 * seconds))
             asked = self.rng.random() < 0.2
             os.kill(process, signal.SIGTERM if asked else signal.SIGKILL)
             landed += os.waitpid(process, 0)[1] != 0
+            gone.set()
+            if name == "serve":
+                asking.join()
             assert not (asked and left(where) - before), f"{name}: {left(where)} after SIGTERM"
             if name == "map --add" and len(LandmarkMap.load(where / "here" / "m").environments) == 2:
                 break  # it is done; adding the same again would be another map
@@ -169,6 +214,7 @@ class Killer:
         different = [key for key in result if again[key] != result[key]]
         assert not different, f"{name}: {different}"
         assert cached_again == cached, f"{name}: {cached_again ^ cached}"
+        assert not content(where / "tmp"), f"{name}: {set(content(where / 'tmp'))} are left"
         return landed
 
 

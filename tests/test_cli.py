@@ -1,12 +1,20 @@
+import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import fields
 from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 
 from locus.cli import COMMANDS, main
-from locus.errors import LocusError
+from locus.commands.parsing import parsed
+from locus.errors import LocusError, to_install
 from locus.scenes import SceneReading
 from locus.scenes.formats import READERS
 from locus.scenes.load import Format
@@ -42,12 +50,156 @@ def test_convert_writes_a_folder_that_loads(capsys, tmp_path):
     assert locus.load_scene(tmp_path / "model").format == "colmap"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command, capsys):
+def help_of(capsys, *words):
     with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
+        main([*words, "--help"])
     assert stop.value.code == 0
-    assert len(capsys.readouterr().out) > 300
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_that_fits_79_columns_and_names_what_it_takes(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    told = help_of(capsys, command)
+    actions = re.search(r"\[-h\] \{(.*?)\}", told, re.DOTALL)
+    assert bool(actions) == (command in ("cache", "eval", "segment", "weights"))
+    pages = [told]
+    if actions:
+        pages += [help_of(capsys, command, each) for each in re.split(r",\s*", actions[1])]
+    for page in pages:
+        assert len(page) > 200
+        assert max(map(len, page.splitlines())) < 80
+        assert "None}" not in page
+        assert "{None" not in page
+        positional = re.search(r"^ positional arguments +\n -+ \n(.*?)\n +\n", page, re.DOTALL | re.MULTILINE)
+        for name in re.findall(r"^  (\S+)", positional[1], re.MULTILINE) if positional else ():
+            assert name.strip("[]") not in ("PATH", "STR", "INT", "FLOAT")
+            assert not name.startswith("{")
+    assert os.environ["COLUMNS"] == "200"
+
+
+def test_what_may_be_none_is_shown_as_what_it_is_and_none_can_be_typed(capsys):
+    def made(size: tuple[int, int] | None, steps: int | None = 3, kind: Literal["a", "b"] | None = "a") -> int:
+        raise AssertionError((size, steps, kind))
+
+    for words, meant in {
+        "--size 4 5": ((4, 5), 3, "a"),
+        "--size None --steps None --kind None": (None, None, None),
+        "--size 1 2 --steps 7 --kind b": ((1, 2), 7, "b"),
+    }.items():
+        call = parsed(made, "made", words.split())
+        with pytest.raises(AssertionError) as called:
+            call()
+        assert called.value.args[0] == meant
+    for words in ("--size 1", "--size 1 2 3", "--size 1 2 --steps x", "--size 1 2 --kind c"):
+        with pytest.raises(SystemExit) as stop:
+            parsed(made, "made", words.split())
+        assert stop.value.code == 2
+
+
+LATE = """
+import sys
+from locus.cli import main
+for line in sys.stdin.read().splitlines():
+    try:
+        code = main(line.split())
+    except SystemExit as stop:
+        code = stop.code
+    print(code, "torch" in sys.modules, line)
+"""
+TOO_LATE = [
+    "--help",
+    "--version",
+    "train --help",
+    "map --help",
+    "train SCENE nowhere --out out",
+    "train SCENE --out FILE/run",
+    "train SCENE --out run --preset best",
+    "train-glue SCENE --out weights.bin",
+    "map nowhere --out map",
+    "map --out map",
+    "map SCENE --out FILE/map",
+    "map SCENE --out map --model locus-smal",
+    "map SCENE --out map --frames 10",
+    "map SCENE --out map --shard 8/8",
+    "map SCENE --out new --add",
+    "align SCENE nowhere",
+    "localize SCENE --map nowhere",
+    "localize nowhere.jpg --map MAP",
+    "localize SCENE --map MAP --json FILE/answers.json",
+    "localize SCENE --map MAP --frames 90:",
+    "retrieve SCENE:77 --map MAP",
+    "view nowhere",
+    "serve --map MAP nowhere",
+    "serve --map MAP --batch 0",
+    "extract SCENE --out .",
+    "extract SCENE --model locus-smal",
+    "export locus-small",
+    "export locus-smal --hub hub",
+    "match SCENE:0 SCENE:1 --out lines",
+    "cosegment SCENE:0 1 1 --out FILE/sheet.png",
+    "find SCENE:0 SCENE",
+    "segment fit SCENE --out FILE/probe.safetensors",
+    "segment predict probe.safetensors nowhere --out out",
+    "depth SCENE --out SCENE",
+    "demo --pretrained locus-smal",
+    "check",
+    "frobnicate",
+]
+
+
+def test_outputs_names_and_options_are_checked_before_torch_is_loaded(tmp_path):
+    (tmp_path / "scene").mkdir()
+    layouts.nerfstudio(tmp_path / "scene", room.shots(3))
+    (tmp_path / "map").mkdir()
+    (tmp_path / "map" / "map.safetensors").touch()
+    meant = {"SCENE": "scene", "MAP": "map", "FILE": "scene/transforms.json"}
+    words = "\n".join(re.sub("SCENE|MAP|FILE", lambda word: meant[word[0]], line) for line in TOO_LATE)
+    done = run_python("-c", LATE, input=words, cwd=tmp_path)
+    answers = [line.split(maxsplit=2) for line in done.stdout.splitlines() if re.match(r"\d+ (True|False) ", line)]
+    assert len(answers) == len(TOO_LATE)
+    for code, torch, line in answers:
+        assert torch == "False", line
+        assert code == ("0" if line.endswith(("help", "--version")) else "2"), f"{line}: {done.stderr}"
+    assert "this is a bug" not in done.stderr
+
+
+def run_python(*words, **how):
+    """Another interpreter, with this one's paths."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))} | how.pop("env", {})
+    return subprocess.run(
+        [sys.executable, *words], **{"capture_output": True, "text": True, "check": False, "env": environment} | how
+    )
+
+
+@pytest.mark.parametrize("words", [["--help"], ["map", "--help"], ["cache", "list"]])
+def test_a_closed_pipe_prints_nothing(words, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    where = {"env": {"LOCUS_CACHE": str(tmp_path)}}
+    done = run_python("-m", "locus", *words, stdout=writer, stderr=subprocess.PIPE, capture_output=False, **where)
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6, 1.2])
+def test_ctrl_c_at_any_moment_prints_no_traceback(seconds, tmp_path):
+    words = ["localize", str(tmp_path), "--map", str(tmp_path), "--model", "classic"]
+    (tmp_path / "map.safetensors").write_bytes(b"no map")
+    layouts.nerfstudio(tmp_path, room.shots(2))
+    running = subprocess.Popen(
+        [sys.executable, "-m", "locus", *words],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(seconds)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate()[1]
+    assert "Traceback" not in told
+    assert "bug" not in told
+    assert running.returncode in (-signal.SIGINT, 130, 2)  # 2: it was quicker, and had found that there is no map
 
 
 def test_the_summary_has_one_line_a_command(capsys):
@@ -104,12 +256,55 @@ def test_scenes_are_read_as_the_options_say(words, tmp_path, capsys):
     assert "rgb.txt" in capsys.readouterr().err
 
 
+def test_a_home_that_cannot_be_written_to_names_the_cache(tmp_path, capsys, monkeypatch):
+    layouts.nerfstudio(tmp_path, room.shots(3))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))  # also who may write anywhere cannot make a folder there
+    monkeypatch.delenv("LOCUS_CACHE", raising=False)
+    assert main(["map", str(tmp_path), "--out", str(tmp_path / "map"), "--model", "classic"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path}/file/.cache/locus" in told
+    assert "let $LOCUS_CACHE name a folder that can be written" in told
+
+
+def test_install_hints_name_the_clone_or_the_package(monkeypatch):
+    def made_from(text):
+        return lambda name: SimpleNamespace(read_text=lambda file: text)
+
+    for text, words in {
+        '{"url": "file:///home/me/my%20locus", "dir_info": {"editable": true}}': ["-e", "/home/me/my locus[serve]"],
+        '{"url": "file:///home/me/locus", "dir_info": {}}': ["/home/me/locus[serve]"],
+        '{"url": "file:///tmp/locus.whl", "archive_info": {}}': ["locus-features[serve]"],
+        None: ["locus-features[serve]"],
+    }.items():
+        monkeypatch.setattr("locus.errors.distribution", made_from(text))
+        assert shlex.split(to_install("serve")) == [sys.executable, "-m", "pip", "install", *words]
+
+
 def test_every_format_can_be_named():
     assert set(Format.__args__) == set(READERS)
     assert set(Target.__args__) == set(WRITERS)
 
 
 def test_a_wrong_word_exits_with_2():
-    result = subprocess.run([sys.executable, "-m", "locus", "frobnicate"], capture_output=True, text=True, check=False)
+    result = run_python("-m", "locus", "frobnicate")
     assert result.returncode == 2
     assert "frobnicate" in result.stderr + result.stdout
+
+
+WAITING = """
+import os, sys
+names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+for said in ({}, {"OMP_WAIT_POLICY": "active"}, {"GOMP_SPINCOUNT": "1000"}):
+    for name in names:
+        os.environ.pop(name, None)
+    os.environ.update(said)
+    sys.modules.pop("locus", None)
+    import locus
+    print([os.environ.get(name) for name in names], "torch" in sys.modules)
+"""
+
+
+def test_threads_of_openmp_sleep_while_they_wait_unless_they_are_told_otherwise():
+    said = ["['PASSIVE', None, None]", "['active', None, None]", "[None, '1000', None]"]
+    assert run_python("-c", WAITING).stdout.splitlines() == [f"{line} False" for line in said]

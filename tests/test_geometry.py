@@ -1,7 +1,11 @@
+from types import SimpleNamespace
+
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import ExifTags, Image
 from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError
@@ -112,3 +116,108 @@ def test_conventions_mean_what_they_say():
     turned = pose.copy()
     turned[:3, :3] = pose[:3, :3].T
     np.testing.assert_allclose(Convention(rotation="transposed").world_from_camera(turned), pose)
+
+
+K = [[500.0, 0, 319.5], [0, 510.0, 239.5], [0, 0, 1]]
+
+
+def test_a_camera_from_opencvs_k_projects_as_opencv_does():
+    points = np.array([[0.3, -0.2, 2.0], [-0.5, 0.4, 3.0]])
+    expected = cv2.projectPoints(points, np.zeros(3), np.zeros(3), np.array(K), None)[0][:, 0]
+    assert np.allclose(Camera.from_opencv(K, 640, 480).project(points)[0] - 0.5, expected)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "sentence"),
+    [
+        ([[500, 0, 320], [0, 500, 240]], "K is a matrix"),
+        ([[500, 3, 320], [0, 500, 240], [0, 0, 1]], "K is a matrix"),
+        ("K", "K is a matrix"),
+        ([[500, 0, 900], [0, 500, 240], [0, 0, 1]], "outside the 640×480 image"),
+    ],
+)
+def test_what_is_no_k_is_refused(matrix, sentence):
+    with pytest.raises(LocusError, match=sentence):
+        Camera.from_opencv(matrix, 640, 480)
+
+
+@given(st.integers(2, 4000), st.floats(1, 179))
+def test_the_field_of_view_is_the_angle_between_the_left_and_the_right_edge(width, degrees):
+    camera = Camera.from_fov(width, 100, degrees)
+    left, right = camera.unproject(np.array([[0.0, 50.0], [width, 50.0]]), np.ones(2))
+    cosine = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+    assert np.degrees(np.arccos(cosine)) == pytest.approx(degrees, abs=1e-5)
+
+
+@pytest.mark.parametrize("degrees", [0.5, 180])
+def test_a_field_of_view_that_is_none_is_refused(degrees):
+    with pytest.raises(LocusError, match="field of view"):
+        Camera.from_fov(640, 480, degrees)
+
+
+def photo(path, tags, orientation=1, size=(120, 90)):
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    exif.get_ifd(ExifTags.IFD.Exif).update(tags)
+    Image.new("RGB", size).save(path, exif=exif)
+    return path
+
+
+def test_a_photo_says_its_camera(tmp_path):
+    # 43.27 mm on film see as far along the diagonal as it is long.
+    camera = Camera.from_exif(photo(tmp_path / "a.jpg", {ExifTags.Base.FocalLengthIn35mmFilm: 26}))
+    assert camera.fx == camera.fy == pytest.approx(26 / 43.267 * 150, rel=1e-4)
+    assert (camera.width, camera.height, camera.cx, camera.cy) == (120, 90, 60, 45)
+    upright = Camera.from_exif(photo(tmp_path / "b.jpg", {ExifTags.Base.FocalLengthIn35mmFilm: 26}, orientation=6))
+    assert (upright.width, upright.height, upright.fx) == (90, 120, camera.fx)
+    with Image.open(tmp_path / "a.jpg") as opened:
+        assert Camera.from_exif(opened) == camera
+        assert opened.getpixel((0, 0)) == (0, 0, 0)  # it was not closed
+    # 5 mm before a sensor of 240 pixels, 40 of them on a millimetre; stored at half the size.
+    tags = {
+        ExifTags.Base.FocalLength: 5.0,
+        ExifTags.Base.FocalPlaneXResolution: 400.0,
+        ExifTags.Base.FocalPlaneResolutionUnit: 3,
+        ExifTags.Base.ExifImageWidth: 240,
+    }
+    assert Camera.from_exif(photo(tmp_path / "c.jpg", tags)).fx == pytest.approx(100)
+
+
+@pytest.mark.parametrize("tags", [{}, {ExifTags.Base.FocalLength: 5.0}, {ExifTags.Base.FocalLengthIn35mmFilm: 0}])
+def test_a_photo_that_does_not_say_its_focal_length_is_refused(tags, tmp_path):
+    with pytest.raises(LocusError, match="does not say its focal length"):
+        Camera.from_exif(photo(tmp_path / "a.jpg", tags))
+
+
+@pytest.mark.parametrize("file", ["nowhere.jpg", __file__])
+def test_what_is_no_photo_is_refused(file):
+    with pytest.raises(LocusError, match="not an image that can be read"):
+        Camera.from_exif(file)
+
+
+def camera_info(**changed):
+    region = SimpleNamespace(x_offset=0, y_offset=0, width=0, height=0)
+    said = {"width": 640, "height": 480, "k": np.ravel(K), "d": np.zeros(5), "roi": region}
+    said |= {"p": np.ravel(np.c_[np.array(K) * [[0.8], [0.8], [1]], np.zeros(3)]), "binning_x": 0, "binning_y": 0}
+    return SimpleNamespace(**said | changed)
+
+
+def test_a_camera_from_ros():
+    assert Camera.from_camera_info(camera_info()) == Camera.from_opencv(K, 640, 480)
+    of_ros_1 = camera_info(K=np.ravel(K), D=[], P=np.zeros(12))
+    for name in "kdp":
+        delattr(of_ros_1, name)
+    assert Camera.from_camera_info(of_ros_1) == Camera.from_opencv(K, 640, 480)
+    rectified = Camera.from_camera_info(camera_info(d=[0.1, 0, 0, 0, 0]), rectified=True)
+    assert (rectified.fx, rectified.cx) == (400.0, 0.8 * 319.5 + 0.5)
+    binned = Camera.from_camera_info(camera_info(binning_x=2, binning_y=2))
+    assert binned == Camera.from_opencv(K, 640, 480).resized(320, 240)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [({"k": np.zeros(9)}, "not calibrated: K"), ({"d": [0.1]}, "lens distorts"), ({"k": [1, 2]}, "a CameraInfo has")],
+)
+def test_a_camera_info_that_does_not_do_is_refused(changed, sentence):
+    with pytest.raises(LocusError, match=sentence):
+        Camera.from_camera_info(camera_info(**changed))

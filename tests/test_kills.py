@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 HERE = Path(__file__).parents[1]
 
 
@@ -22,11 +23,11 @@ def kill(kills, jobs):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_few_kills_of_the_quick_commands():
-    kill(6, ["extract", "convert", "map", "map --add"])
+    kill(8, ["extract", "convert", "map", "map --add", "serve"])
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_more_kills_of_every_command():
     pytest.importorskip("embreex", reason="the extra `houses` is not installed")
-    kill(60, ["extract", "convert", "houses", "train", "map", "map --add"])
+    kill(60, ["extract", "convert", "houses", "train", "map", "map --add", "serve"])

@@ -1,8 +1,14 @@
 """LoCUS: features that know places."""
 
+import os
 from typing import TYPE_CHECKING
 
 from locus.lazy import attach
+
+# Threads of OpenMP spin while they wait for each other, and beside other work that makes them several times slower
+# (docs/troubleshooting.md). It reads this when torch is loaded; what a user has said about it stands.
+if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & os.environ.keys():
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 if TYPE_CHECKING:
     from locus import (

@@ -1,6 +1,8 @@
 """The `locus` command: one verb per job, nothing but wiring."""
 
+import difflib
 import inspect as introspection
+import os
 import signal
 import sys
 import threading
@@ -8,7 +10,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tyro
 from rich.console import Console
 from rich.markup import escape
 
@@ -20,14 +21,16 @@ from locus.commands.demo import demo
 from locus.commands.features import export, extract
 from locus.commands.maps import localize, map_scenes, retrieve
 from locus.commands.match import match
+from locus.commands.parsing import parsed
 from locus.commands.regions import cosegment, find
 from locus.commands.scenes import convert, depth, houses, inspect, render
 from locus.commands.segment import segment
 from locus.commands.serve import serve
-from locus.commands.train import preset_of, train_from, train_glue
+from locus.commands.train import defaults_of, train_from, train_glue
 from locus.commands.view import view
 from locus.commands.weights import weights
 from locus.errors import LocusError
+from locus.files import cache_advice
 
 
 def evaluate_tasks() -> Callable[..., int]:
@@ -72,25 +75,20 @@ COMMANDS = {name: command for commands in GROUPS.values() for name, command in c
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Exit code 2 and one sentence for whatever the user can put right."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words == ["--version"]:
-        print(f"locus {__version__}")
-        return 0
-    if words[:1] in ([], ["-h"], ["--help"]):
-        print(summary())
-        return 0 if words else 2
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was begun is tidied up
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _warn  # ty: ignore[invalid-assignment]
-            commands = dict(COMMANDS)
-            if words[:1] == ["train"]:  # its defaults depend on the preset, and importing it takes seconds
-                commands["train"] = train_from(preset_of(words))
-            if words[:1] == ["eval"]:
-                commands["eval"] = evaluate_tasks()
-            return tyro.extras.subcommand_cli_from_dict(commands, prog="locus", args=words)
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _warn  # ty: ignore[invalid-assignment]
+                return _run(words)
+        finally:
+            sys.stdout.flush()  # a closed pipe is met here, and not when the interpreter ends
+    except BrokenPipeError:  # `locus ... | head -1`: who reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         return _fail("stopped", 130)
     except Exception as error:
@@ -98,9 +96,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, LocusError):
             return _fail(str(error))
+        if isinstance(error, OSError) and error.filename:
+            return _fail(f"{error.filename}: {error.strerror}{cache_advice(str(error.filename))}")
         if isinstance(error, OSError):
-            return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            return _fail(str(error))
         return _fail(f"this is a bug, please report it with what --debug adds: {type(error).__name__}: {error}")
+
+
+def _run(words: list[str]) -> int:
+    if words == ["--version"]:
+        print(f"locus {__version__}")
+        return 0
+    if words[:1] in ([], ["-h"], ["--help"]):
+        print(summary())
+        return 0 if words else 2
+    verb, *given = words
+    if verb not in COMMANDS:
+        close = difflib.get_close_matches(verb, COMMANDS, 1)
+        meant = f"did you mean {close[0]}?" if close else "`locus --help` lists them"
+        raise LocusError(f"there is no command {verb}; {meant}")
+    command = COMMANDS[verb]
+    if verb == "train":
+        command = train_from(*defaults_of(given))
+    if verb == "eval":
+        command = evaluate_tasks()
+    return parsed(command, f"locus {verb}", given)()
 
 
 def summary() -> str:

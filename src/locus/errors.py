@@ -1,5 +1,12 @@
 """The errors a user can meet. Each message says what is wrong, where, and what to do about it."""
 
+import json
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
 LONGEST = 2000  # characters of a message
 
 
@@ -28,3 +35,19 @@ class WeightsError(LocusError):
 
 class DamagedError(LocusError):
     """A file whose content is not what was written."""
+
+
+def to_install(extra: str) -> str:
+    """The command that adds an extra to this very installation, whether it was made from a clone, a wheel or an index.
+
+    Its own Python is named, since the `pip` on the path may be another one's; a clone is named by its folder, since it
+    may have got the extra after it was installed.
+    """
+    try:
+        made = json.loads(distribution("locus-features").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        made = {}
+    clone = made.get("dir_info")
+    what = "locus-features" if clone is None else url2pathname(urlsplit(made["url"]).path)
+    editable = ["-e"] if clone and clone.get("editable") else []
+    return shlex.join([sys.executable, "-m", "pip", "install", *editable, f"{what}[{extra}]"])

@@ -96,7 +96,7 @@ def temporary_name(path: Path) -> Generator[Path, None, None]:
         if error.errno is None or not _about(error.filename, path, temporary):
             raise
         where = f" ({error.filename})" if error.filename is not None and Path(error.filename) in path.parents else ""
-        raise LocusError(f"{path} cannot be written: {error.strerror}{where}") from error
+        raise LocusError(f"{path} cannot be written: {error.strerror}{where}{cache_advice(path)}") from error
 
 
 def _about(file: object, path: Path, temporary: Path) -> bool:
@@ -247,3 +247,9 @@ def _file_hash(path: Path, *state: int) -> bytes:
 def cache_folder() -> Path:
     """Where LoCUS keeps what it can make or fetch again: $LOCUS_CACHE, by default ~/.cache/locus."""
     return Path(os.environ.get("LOCUS_CACHE") or Path.home() / ".cache" / "locus").expanduser()
+
+
+def cache_advice(file: str | Path) -> str:
+    """What to do about a file that could not be written, if it belongs to that folder."""
+    inside = cache_folder() in (Path(file), *Path(file).parents)
+    return "; let $LOCUS_CACHE name a folder that can be written" if inside else ""

@@ -4,11 +4,16 @@ Conventions (docs/conventions.md): metres; `world_from_camera` is 4×4; camera a
 z forward); pixel coordinates put the centre of the top-left pixel at (0.5, 0.5).
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Num
 from numpy import ndarray
+from numpy.typing import ArrayLike
+from PIL import ExifTags, Image
 from scipy.spatial.transform import Rotation
 
 from locus.errors import LocusError
@@ -40,8 +45,66 @@ class Camera:
         if self.fx <= 1 / LARGEST_LENGTH or self.fy <= 1 / LARGEST_LENGTH:
             raise LocusError(f"a focal length must be positive, not fx={self.fx:g} fy={self.fy:g}")
 
+    @classmethod
+    def from_opencv(cls, matrix: ArrayLike, width: int, height: int) -> "Camera":
+        """From K as OpenCV, ROS and most calibrations have it: the centre of the top-left pixel is at (0, 0) there."""
+        try:
+            stated = np.asarray(matrix, np.float64)
+        except (TypeError, ValueError):
+            stated = np.zeros(0)
+        if stated.shape != (3, 3) or not np.allclose(stated[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]], [0, 0, 0, 0, 1]):
+            raise LocusError(f"K is a matrix fx 0 cx, 0 fy cy, 0 0 1, not {matrix}")
+        cx, cy = stated[:2, 2] + 0.5
+        if not (0 <= cx <= width and 0 <= cy <= height):
+            raise LocusError(
+                f"K puts the principal point at ({cx:.0f}, {cy:.0f}), outside the {width}×{height} image; "
+                "was the image resized after the calibration?"
+            )
+        return cls(width, height, float(stated[0, 0]), float(stated[1, 1]), float(cx), float(cy))
+
+    @classmethod
+    def from_fov(cls, width: int, height: int, degrees: float) -> "Camera":
+        """From the horizontal field of view; square pixels, and the principal point in the middle."""
+        if not 1 <= degrees < 180:
+            raise LocusError(f"a field of view is at least 1 and less than 180 degrees, not {degrees:g}")
+        focal = float(width / 2 / np.tan(np.radians(degrees) / 2))
+        return cls(width, height, focal, focal, width / 2, height / 2)
+
+    @classmethod
+    def from_exif(cls, image: str | PathLike[str] | Image.Image) -> "Camera":
+        """From what a photo's file says of its focal length, for the photo as it is meant to be seen, upright.
+
+        Lens distortion is not known, and the principal point is put in the middle: good to a few percent.
+        """
+        try:
+            with Image.open(image) if isinstance(image, str | PathLike) else nullcontext(image) as opened:
+                size, tags = opened.size, opened.getexif()
+                turned = tags.get(ExifTags.Base.Orientation) in (5, 6, 7, 8)
+                focal = _exif_focal(size, dict(tags.get_ifd(ExifTags.IFD.Exif)))
+        except (OSError, SyntaxError, AttributeError) as error:
+            raise LocusError(f"{image} is not an image that can be read ({error})") from None
+        if focal is None:
+            raise LocusError(f"{image} does not say its focal length in EXIF; give K, or a field of view")
+        width, height = size[::-1] if turned else size
+        return cls(width, height, focal, focal, width / 2, height / 2)
+
+    @classmethod
+    def from_camera_info(cls, message: Any, rectified: bool = False) -> "Camera":
+        """From a ROS `sensor_msgs/CameraInfo`, of ROS 1 or 2: K, or P for the image that ROS has rectified."""
+        try:
+            d, k, p = (np.asarray(getattr(message, name, getattr(message, name.upper(), ()))) for name in "dkp")
+            matrix, size = (p.reshape(3, 4)[:, :3] if rectified else k.reshape(3, 3)), (message.width, message.height)
+        except (AttributeError, ValueError):
+            raise LocusError(f"a CameraInfo has k, p, d, width, height; this is a {type(message).__name__}") from None
+        if not matrix[0, 0]:
+            raise LocusError(f"the camera is not calibrated: {'P' if rectified else 'K'} of its CameraInfo is zero")
+        if d.any() and not rectified:
+            raise LocusError("its lens distorts; give the rectified image, and say rectified=True here")
+        return read_out(cls.from_opencv(matrix, *size), message)
+
     @property
     def matrix(self) -> Float[ndarray, "3 3"]:
+        """K with the centre of the top-left pixel at (0.5, 0.5); for OpenCV's, subtract 0.5 from the last column."""
         return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
 
     def resized(self, width: int, height: int) -> "Camera":
@@ -71,6 +134,36 @@ class Camera:
         x = points_camera[..., 0] * scale * self.fx + self.cx
         y = points_camera[..., 1] * scale * self.fy + self.cy
         return np.stack([x, y], axis=-1), z
+
+
+def read_out(camera: Camera, message: Any) -> Camera:
+    """The part of a sensor that a ROS CameraInfo says was read from it, then binned."""
+    roi = message.roi
+    if roi.width and roi.height:
+        cx, cy = camera.cx - roi.x_offset, camera.cy - roi.y_offset
+        camera = replace(camera, width=roi.width, height=roi.height, cx=cx, cy=cy)
+    columns, rows = max(message.binning_x, 1), max(message.binning_y, 1)
+    return camera.resized(camera.width // columns, camera.height // rows)
+
+
+def _exif_focal(size: tuple[int, int], tags: dict[int, Any]) -> float | None:
+    """The focal length in pixels, None if EXIF does not say it."""
+
+    def number(tag: int) -> float:
+        try:
+            value = float(tags.get(tag, 0))
+        except (TypeError, ValueError, ZeroDivisionError):
+            return 0.0
+        return value if np.isfinite(value) and value > 0 else 0.0
+
+    if film := number(ExifTags.Base.FocalLengthIn35mmFilm):  # defined by the diagonal, which is 43.3 mm on film
+        return film * float(np.hypot(*size) / np.hypot(36, 24))
+    unit = {2: 25.4, 3: 10.0}.get(int(number(ExifTags.Base.FocalPlaneResolutionUnit)) or 2, 0.0)  # mm
+    focal, density = number(ExifTags.Base.FocalLength), number(ExifTags.Base.FocalPlaneXResolution)
+    if not (unit and focal and density):
+        return None
+    taken = number(ExifTags.Base.ExifImageWidth) or size[0]  # the density is of the image as it was taken
+    return focal * density / unit * size[0] / taken
 
 
 def transform(b_from_a: Float[ndarray, "4 4"], points_a: Float[ndarray, "*n 3"]) -> Float[ndarray, "*n 3"]:

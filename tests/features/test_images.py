@@ -2,16 +2,20 @@
 
 import os
 import struct
+import sys
 import zlib
 
 import cv2
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from locus.errors import LocusError
 from locus.features.images import sources
+from locus.model import LoCUS
 from locus.scenes import load_scene
+from locus.scenes.reading import _heic_is_read, as_array
 from tests.scenes import layouts, room
 
 RNG = np.random.default_rng(0)
@@ -144,6 +148,48 @@ def test_several_folders_are_told_apart_and_a_name_is_used_once(tmp_path):
     assert names(tmp_path / "one", tmp_path / "two") == ["one/a.png", "two/a.png"]
     with pytest.raises(LocusError, match=r"two images are named a\.png"):
         sources([tmp_path / "one/a.png", tmp_path / "two/a.png"])
+
+
+def test_videos_in_a_folder_are_read_and_damaged_ones_named(tmp_path, clip):
+    tree(tmp_path, "walk/a.png")
+    (tmp_path / "walk" / "clip.avi").write_bytes(clip.read_bytes())
+    (tmp_path / "walk" / "half.mp4").write_bytes(b"no video")
+    with pytest.warns(UserWarning, match=r"left out: .*half\.mp4"):
+        found = names(tmp_path / "walk")
+    assert found[:2] == ["a.png", "clip.avi/000000"]
+    assert len(found) == 1 + len(sources(clip))
+
+
+def test_heic_photos_are_read_or_what_they_need_is_said(tmp_path, monkeypatch):
+    heif = pytest.importorskip("pillow_heif", reason="the extra `capture` is not installed")
+    smooth = cv2.GaussianBlur(np.tile(COLOUR, (4, 4, 1)), None, 9)
+    heif.from_pillow(Image.fromarray(smooth)).save(tmp_path / "IMG_0001.HEIC", quality=100)
+    (image,) = sources(tmp_path)
+    assert np.abs(image.read().astype(int) - smooth).mean() < 2
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    _heic_is_read.cache_clear()
+    with pytest.raises(LocusError, match=r"IMG_0001\.HEIC needs pillow-heif: .* -m pip install .*\[capture\]"):
+        image.read()
+    _heic_is_read.cache_clear()
+
+
+def test_arrays_pil_images_and_files_are_images_and_else_it_is_said_what_is(tmp_path):
+    Image.fromarray(COLOUR).save(tmp_path / "a.png")
+    for given in (COLOUR, Image.fromarray(COLOUR), tmp_path / "a.png", str(tmp_path / "a.png")):
+        assert np.array_equal(as_array(given), COLOUR)
+    assert np.array_equal(as_array(Image.fromarray(GREY)), three(GREY))
+    for given in (GREY, COLOUR.astype(np.float32), COLOUR.transpose(2, 0, 1), np.dstack([COLOUR, ALPHA]), None, [1]):
+        with pytest.raises(LocusError, match=r"an image is an array of RGB bytes .*, a PIL image or a file, not "):
+            as_array(given)
+
+
+def test_a_model_takes_them_all(tmp_path):
+    model = LoCUS("classic", head="identity")
+    Image.fromarray(COLOUR).resize((96, 64)).save(tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as opened:
+        expected = model.features(np.asarray(opened))
+        assert torch.equal(model.features(opened), expected)
+    assert torch.equal(model.features(str(tmp_path / "a.png")), expected)
 
 
 def test_what_holds_no_images_is_an_error(tmp_path):

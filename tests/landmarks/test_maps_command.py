@@ -36,6 +36,12 @@ def test_a_map_has_its_files(here):
     assert len(cloud.vertices) == stated["landmarks"] > 10
 
 
+def test_a_map_computes_no_overlap_of_frames_which_it_would_not_use(here):
+    kept = {file.parent.name for file in (here / "cache").rglob("*") if file.is_file()}
+    assert kept
+    assert "overlap" not in kept
+
+
 def test_frames_of_the_map_are_found(here, capsys):
     out, answers = here / "poses.txt", here / "answers.json"
     code = run("localize", here / "room", "--map", here / "map", "--model", "classic", "--out", out, "--json", answers)

@@ -24,5 +24,5 @@ def test_depth_says_what_to_install_and_the_rest_is_read(tmp_path, monkeypatch, 
     monkeypatch.setitem(sys.modules, package, None)
     frame = locus.load_scene(tmp_path / name)[0]
     assert frame.image.shape == (room.HEIGHT, room.WIDTH, 3)
-    with pytest.raises(FrameError, match=r"pip install 'locus-features\[capture\]'"):
+    with pytest.raises(FrameError, match=r"pip install .*\[capture\]"):
         frame.depth  # noqa: B018

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from locus.errors import to_install
 from tests.scenes import layouts, room
 
 WITHOUT = "import sys\nsys.modules['trimesh'] = sys.modules['embreex'] = None\n"
@@ -51,5 +52,5 @@ def test_what_needs_the_extra_names_it_in_one_sentence_and_writes_nothing(words,
     done = run(COMMAND, *(places.get(word, word) for word in words))
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
-    assert "pip install 'locus-features[houses]'" in done.stderr
+    assert to_install("houses") in done.stderr
     assert not (tmp_path / "out").exists()

@@ -21,6 +21,7 @@ import pytest
 import uvicorn
 
 from locus.cli import main
+from locus.errors import to_install
 from locus.serve import running
 from tests.serve.conftest import INTRINSICS, png
 
@@ -194,6 +195,7 @@ def test_what_is_wrong_is_said_before_it_starts(map_folder, tmp_path, monkeypatc
     monkeypatch.setenv("LOCUS_API_KEY", "")
     assert main(["serve", "--map", str(map_folder), "--model", "classic", "--port", "0"]) == 2
     assert "the key is empty" in capsys.readouterr().err
+    monkeypatch.delenv("LOCUS_API_KEY")
     monkeypatch.setitem(sys.modules, "locus.serve.endpoints", None)
-    assert main(["serve", "--map", str(map_folder)]) == 2
-    assert "pip install 'locus-features[serve]'" in capsys.readouterr().err
+    assert main(["serve", "--map", str(map_folder), "--port", "0"]) == 2
+    assert to_install("serve") in capsys.readouterr().err

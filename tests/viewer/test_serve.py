@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from locus.cli import main
-from locus.errors import LocusError
+from locus.errors import LocusError, to_install
 from locus.ports import check_free
 from locus.viewer.serve import server
 from tests.scenes import layouts, room
@@ -29,7 +29,7 @@ def test_a_busy_port_is_one_sentence_before_anything_is_loaded(taken, capsys):
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "viser", None)
     assert main(["view", "no-scene", "--model", "no-model"]) == 2
-    assert "pip install 'locus-features[viewer]'" in capsys.readouterr().err
+    assert to_install("viewer") in capsys.readouterr().err
 
 
 def test_two_servers_at_once_each_on_a_free_port_and_both_stop():

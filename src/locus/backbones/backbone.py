@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
-from numpy import ndarray
 from torch import Tensor, nn
 
 from locus.errors import LocusError
+from locus.scenes.reading import AnyImage, as_array
 
 MIN_PIXELS = 32  # a smaller side holds nothing to recognise
 
@@ -82,13 +82,9 @@ class Backbone(nn.Module, ABC):
         step = self.patch_size
         return max(step, round(width * scale / step) * step), max(step, round(height * scale / step) * step)
 
-    def prepare(
-        self, image: UInt8[ndarray, "height width 3"], resolution: int | None = None
-    ) -> UInt8[Tensor, "3 rows columns"]:
+    def prepare(self, image: AnyImage, resolution: int | None = None) -> UInt8[Tensor, "3 rows columns"]:
         """An image resized to whole patches, so that the grid of tokens spans all of it."""
-        if getattr(image, "dtype", None) != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
-            what = f"{getattr(image, 'dtype', type(image).__name__)} {tuple(getattr(image, 'shape', ()))}"
-            raise BackboneError(f"an image is an array of RGB bytes (height, width, 3), not {what}")
+        image = as_array(image)
         height, width = image.shape[:2]
         size = self.size(width, height, resolution)
         if size != (width, height):

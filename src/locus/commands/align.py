@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from locus.commands import options
-from locus.commands.options import map_and_network, network, say, write_answers
+from locus.commands.options import check_first, map_and_network, network, say, write_answers
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
 
@@ -34,22 +34,23 @@ def align(
         scale: Find the length of B's unit too. B's depth is not used then.
         trajectory: A file to write with the poses of all frames of B in A's coordinates, in the TUM benchmark's format.
     """
+    check_first(trajectory, json, model=model)
+    session = reading.load(b)
+    first = None if (a / "map.safetensors").exists() else reading.load(a)
     from locus.features.dense import scene_features
     from locus.landmarks import LandmarkMap
-    from locus.landmarks.map_files import ARRAYS
     from locus.scenes.trajectory import write_trajectory
     from locus.tasks.placed_points import detector_or_reason
     from locus.tasks.sessions import align_session
 
-    session = reading.load(b)
-    if (a / ARRAYS).exists():
+    if first is None:
         world, made_with = map_and_network(a, model)
     else:
         made_with = network(model)
         detector, lacking = detector_or_reason()
         if lacking:
             say(f"{a} was mapped {lacking}")
-        seen = scene_features(made_with, reading.load(a), cache, progress=True)
+        seen = scene_features(made_with, first, cache, progress=True)
         world = LandmarkMap.build(made_with, seen, detector=detector, progress=True)
     aligned = align_session(world, made_with, session, queries=queries, scale=scale, progress=True)
     say(f"{session.name} was recorded {aligned.sentence}", "a_from_b:")

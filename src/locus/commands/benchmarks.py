@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from locus.commands.options import Reading
+from locus.commands.options import Reading, some
 from locus.errors import LocusError
 from locus.evaluation import ablation
 from locus.evaluation.correspondence import Correspondence
@@ -40,7 +40,7 @@ AnyBenchmark = TypeVar("AnyBenchmark", bound=Benchmark)
 class Evaluate(Generic[AnyBenchmark]):
     """A benchmark: the options that every one has, and its own."""
 
-    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, some("SCENE")]
     """Folders of scenes, globs, or .txt files that list folders; none of them trained on."""
     methods: tuple[str, ...]
     """Runs' folders and models, also as they were untrained: NAME[+pca|+whitened]; backbones:
@@ -129,7 +129,7 @@ class EvaluateAblate:
     Trainings that are finished are not done again.
     """
 
-    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")]
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, some("SCENE")]
     """Scenes to evaluate on, that neither trained nor chose a checkpoint."""
     train: tuple[str, ...]
     """Scenes to train on."""

@@ -44,8 +44,11 @@ class ListCache:
 class ClearCache:
     """Remove what is kept, all of it or what was not used for some time. It is made or fetched again when needed."""
 
-    what: Annotated[Literal["tokens", "evaluation", "weights", "all"], tyro.conf.Positional]
-    """tokens: of frozen backbones, with points and overlap; evaluation: parts measured before; weights: of networks."""
+    what: Annotated[
+        Literal["tokens", "evaluation", "weights", "all"], tyro.conf.Positional, tyro.conf.arg(metavar="WHAT")
+    ]
+    """tokens: of frozen backbones, with points and overlap; evaluation: parts measured before; weights: of networks;
+    all: all three."""
     unused: float = 0.0
     """Days for which something must not have been used to be removed. By default everything is."""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from locus.checksums import verify
-from locus.commands.options import say
+from locus.commands.options import say, some
 from locus.errors import LocusError
 from locus.features.journal import recover, verify_pages
 from locus.files import MANIFEST, still_sound, verified
@@ -19,7 +19,7 @@ SOUND, UNKNOWN = "sound", "no checksum"
 KINDS = {"map.safetensors": "map", "training.json": "run", "model.safetensors": "model", "houses.json": "houses"}
 
 
-def check(paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH...")]) -> int:
+def check(paths: Annotated[tuple[Path, ...], tyro.conf.Positional, some("PATH")]) -> int:
     """Verify by their checksums that files of LoCUS are undamaged.
 
     These are maps, models, runs, probes, feature files, scenes and houses written by LoCUS, and its caches. Prints a
@@ -29,6 +29,8 @@ def check(paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg
     Args:
         paths: Files that LoCUS wrote, or folders that hold some, also further below.
     """
+    if not paths:
+        raise LocusError("name what to check: a map, a model, a run, a scene, a file, or a folder that holds some")
     damaged = 0
     for path in paths:
         things = list(_things(path))

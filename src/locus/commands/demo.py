@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from locus.commands.options import Switch
+from locus.commands.options import Switch, check_first
 
 
 def demo(out: Path | None = None, quick: Switch = False, pretrained: str | None = None) -> int:
@@ -20,6 +20,7 @@ def demo(out: Path | None = None, quick: Switch = False, pretrained: str | None 
         quick: A small one, about two minutes: it shows how things go, not how good they get.
         pretrained: Train nothing and use this model: `locus-small`, a run's folder, or one on the Hugging Face hub.
     """
+    check_first(folders=[out], model=pretrained)
     from locus.demo.pipeline import run
     from locus.demo.plan import FULL, QUICK
 

@@ -7,10 +7,23 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from locus.commands.options import Images, Layer, ModelName, Reading, Shard, Switch, network, say, shard_of
+from locus.commands.options import (
+    Images,
+    Layer,
+    ModelName,
+    Reading,
+    Shard,
+    Switch,
+    check_first,
+    network,
+    say,
+    shard_of,
+)
 from locus.errors import LocusError
+from locus.features.images import sources
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
+from locus.tasks.named_images import open_inputs
 
 
 def extract(
@@ -42,17 +55,19 @@ def extract(
         workers: Threads that read images ahead.
         every: Of videos, take every so-many-th frame.
     """
+    part = shard_of(shard)
+    check_first(out, model=model)
+    given = open_inputs(inputs, reading)
+    sources(given, every)  # names what is missing
     from locus.features.extraction import extract as extract_features
     from locus.keypoints import detector
-    from locus.tasks.named_images import open_inputs
 
-    part = shard_of(shard)
     made_with = network(model, layer)
     found_by = None if keypoints is None else detector(keypoints)
     how = {"layout": layout, "scale": scale, "keypoints": found_by, "batch": batch, "workers": workers, "every": every}
     how["shard"] = part
     try:
-        summary = extract_features(open_inputs(inputs, reading), out, made_with, **how, progress=True)
+        summary = extract_features(given, out, made_with, **how, progress=True)
     except KeyboardInterrupt:
         Console(stderr=True, soft_wrap=True).print(
             f"stopped; finished images are in {escape(str(out))}, and the same command goes on with the rest"
@@ -90,12 +105,13 @@ def export(
             places than 0 (docs/training.md).
         backbone: Where the backbone's weights are, if not where they were in training.
     """
+    if out is None and hub is None:
+        raise LocusError("nothing to write: give --out FILE.onnx, or --hub FOLDER, or both")
+    check_first(out, folders=[hub], model=run)
     from locus.model import LoCUS
     from locus.model.export import export_onnx
     from locus.training.mixing import mix_with_start
 
-    if out is None and hub is None:
-        raise LocusError("nothing to write: give --out FILE.onnx, or --hub FOLDER, or both")
     model = LoCUS.from_pretrained(run, **({} if backbone is None else {"backbone": backbone}))
     if start:
         mix_with_start(model, Path(run), start)

@@ -4,12 +4,22 @@ from pathlib import Path
 from typing import Any
 
 from locus.commands import options
-from locus.commands.options import frame_slice, map_and_network, network, say, shard_of, write_answers
+from locus.commands.options import (
+    check_first,
+    frame_slice,
+    map_and_network,
+    network,
+    say,
+    shard_of,
+    write_answers,
+)
 from locus.errors import LocusError
+from locus.features.images import sources
 from locus.model.shipped import DEFAULT
 from locus.progress import track
+from locus.scenes.collection import find_scenes, open_scenes
 from locus.scenes.load import AS_STATED
-from locus.tasks.named_images import A_GUESS
+from locus.tasks.named_images import A_GUESS, calibrated, only_image, open_inputs
 
 
 def map_scenes(
@@ -41,31 +51,34 @@ def map_scenes(
         trajectories: A folder to write ENVIRONMENT/SCENE.txt in, the poses of each scene's frames in the map, in the
             TUM benchmark's format.
     """
+    chosen, part = frame_slice(frames), shard_of(shard)
+    if session_of is not None and not add:
+        raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
+    check_first(folders=[out, trajectories], model=model, maps=[out] if add else [])
+    opened = open_scenes(find_scenes(scenes), reading)
+    if not opened:
+        raise LocusError("no scene was given")
     from locus.features.cache import fill_cache
     from locus.landmarks import LandmarkMap, merge
     from locus.landmarks.map_files import ARRAYS, writing
     from locus.landmarks.merging import trajectories as trajectories_of
-    from locus.scenes.collection import find_scenes, open_scenes
     from locus.scenes.trajectory import write_trajectory
     from locus.tasks.placed_points import detector_or_reason
     from locus.tasks.sessions import join_session
 
-    chosen, part = frame_slice(frames), shard_of(shard)
     if not add and (out / ARRAYS).exists():
         LandmarkMap.load(out)  # completes what a killed command had written
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
-    if session_of is not None and not add:
-        raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
     made_with = network(model)
     if part[1] > 1:
-        parts = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
+        parts = [scene[chosen] for scene in opened]
         done = fill_cache(parts, made_with.backbone, made_with.resolution, part, folder=cache, progress=True)
         say(f"{done} frames of part {shard} are in the cache")
         return 0
     with writing(out) as write:
         world = LandmarkMap.load(out) if add else None
         detector, lacking = detector_or_reason()
-        for scene in open_scenes(find_scenes(scenes), reading):
+        for scene in opened:
             if not len(some := scene[chosen]):
                 raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
             how = {"most": most, "detector": detector, "cache": cache, "progress": True}
@@ -77,8 +90,7 @@ def map_scenes(
             else:
                 built = LandmarkMap.build(made_with, some, **how)
                 world = built if world is None else merge([world, built])
-        if world is None:
-            raise LocusError("no scene was given")
+        assert world is not None
         write(world)
     for scale, radius in enumerate(world.radii):
         say(f"{int((world.landmarks.scale == scale).sum())} landmarks of {radius:g} m")
@@ -117,16 +129,15 @@ def localize(
         min_confidence: An answer of less confidence is "not here". By default 0.18, without depth 0.14 (docs/maps.md).
         out: A trajectory to write, in the TUM benchmark's format, of the images that were found.
     """
-    from locus.features.images import sources
-    from locus.scenes.trajectory import write_trajectory
-    from locus.tasks.localize import localize as localize_image
-    from locus.tasks.named_images import calibrated, open_inputs
-
-    world, made_with = map_and_network(map, model)
+    check_first(out, json, model=model, maps=[map])
     known = sources(open_inputs(images, reading))
     chosen = known[frame_slice(frames)]
     if not chosen:
         raise LocusError(f"--frames {frames} leaves none of the {len(known)} images")
+    from locus.scenes.trajectory import write_trajectory
+    from locus.tasks.localize import localize as localize_image
+
+    world, made_with = map_and_network(map, model)
     found: dict[str, Any] = {}
     answers: dict[str, dict[str, Any]] = {}
     guessed = False
@@ -173,11 +184,12 @@ def retrieve(
     Args:
         count: How many frames to name.
     """
+    check_first(json, model=model, maps=[map])
+    asked = only_image(image, reading).read()
     from locus.tasks.frame_ranking import rank_frames
-    from locus.tasks.named_images import only_image
 
     world, made_with = map_and_network(map, model)
-    ranking = rank_frames(world, made_with.features(only_image(image, reading).read()).cpu(), count)
+    ranking = rank_frames(world, made_with.features(asked).cpu(), count)
     answer = ranking.described(world)
     say(*(f"{row['score']:.3f}  {row['environment']}  {row['frame']}" for row in answer["frames"]))
     say(f"{ranking.stuck:.0%} of matches at the same image position")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import tyro
 
 from locus.commands import options
-from locus.commands.options import check_picture, network, say, write_answers
+from locus.commands.options import check_first, check_picture, network, say, write_answers
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
@@ -39,17 +39,18 @@ def match(
         rgb: Leave depth aside where there is some.
         out: A picture to write, .png or .jpg: the images beside one another, with lines between matches.
     """
+    if out is not None:
+        check_picture(out)
+    check_first(out, json, model=model)
+    images = [calibrated(only_image(word, reading), camera, rgb=rgb) for word in (a, b)]
+    if camera.camera is not None:
+        _check_camera(images)
     from locus.tasks.match_picture import match_picture
     from locus.tasks.matched_pair import MatchedPair
     from locus.tasks.matching import PAPER, Rule
     from locus.tasks.placed_points import available
     from locus.tasks.region_pictures import write
 
-    if out is not None:
-        check_picture(out)
-    images = [calibrated(only_image(word, reading), camera, rgb=rgb) for word in (a, b)]
-    if camera.camera is not None:
-        _check_camera(images)
     made_with = network(model, layer)
     if rule == "points" and (why := available()):
         say(f"Keypoints are not available, so patches are matched: {why}")

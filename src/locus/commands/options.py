@@ -1,5 +1,7 @@
 """What many commands take, and how they speak: each option's words stand once."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,8 +9,10 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from locus.backbones.variants import VARIANTS
 from locus.errors import LocusError
 from locus.files import write_json
+from locus.model.shipped import DEFAULT, MODELS
 from locus.scenes import Scene, SceneReading
 from locus.tasks.named_images import FileCamera
 
@@ -16,19 +20,25 @@ if TYPE_CHECKING:  # it takes seconds to import, which --help need not
     from locus.landmarks import LandmarkMap
     from locus.model import LoCUS
 
+BACKBONES = ("classic", *VARIANTS)
 Switch = tyro.conf.FlagCreatePairsOff[bool]
+
+
+def some(name: str, text: str | None = None) -> object:
+    """A list of arguments in place, of which there must be one; tyro itself would call them optional."""
+    return tyro.conf.arg(metavar=f"{name}...", help=text, help_behavior_hint="(required)")
+
+
 ScenePatterns = Annotated[
     tuple[str, ...],
     tyro.conf.Positional,
-    tyro.conf.arg(metavar="SCENE...", help="Folders of scenes, globs, or .txt files that list folders."),
+    some("SCENE", "Folders of scenes, globs, or .txt files that list folders."),
 ]
 ScenePath = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE", help="Folder of a posed RGB-D scene.")]
 Images = Annotated[
     tuple[str, ...],
     tyro.conf.Positional,
-    tyro.conf.arg(
-        metavar="IMAGE...", help="Image files, folders, patterns in quotes, videos, scenes, or frames as SCENE:NAME."
-    ),
+    some("IMAGE", "Image files, folders, patterns in quotes, videos, scenes, or frames as SCENE:NAME."),
 ]
 OneImage = Annotated[
     str,
@@ -96,6 +106,29 @@ def map_and_network(folder: Path, model: str) -> "tuple[LandmarkMap, LoCUS]":
     world, made_with = LandmarkMap.load(folder), network(model)
     world.check(made_with)
     return world, made_with
+
+
+def check_first(
+    *files: Path | None, folders: Sequence[Path | None] = (), model: str | None = None, maps: Sequence[Path] = ()
+) -> None:
+    """Before torch is loaded and work begins: can these be written, is there such a model, and are there these maps?"""
+    for output in filter(None, (*files, *folders)):
+        if output in files and output.is_dir():
+            raise LocusError(f"{output} is a folder; name a file")
+        parents = output.absolute().parents
+        above = next(folder for folder in (output, *parents) if folder.exists())
+        if not above.is_dir() and (above in parents or output in folders):
+            raise LocusError(f"{output} cannot be written: {above} is no folder")
+        if not os.access(above, os.W_OK):
+            raise LocusError(f"{output} cannot be written: {above} is write-protected")
+    if model is not None and "/" not in model and not Path(model).is_dir() and model not in {*MODELS, *BACKBONES}:
+        raise LocusError(
+            f"there is no model {model}; name {DEFAULT}, a run's folder, a backbone of `locus weights list`, "
+            "or OWNER/NAME on the Hugging Face hub"
+        )
+    for folder in maps:
+        if not (folder / "map.safetensors").is_file():
+            raise LocusError(f"{folder} holds no map (there is no map.safetensors); `locus map` makes one")
 
 
 def check_picture(out: Path, images: int = 1) -> None:

@@ -6,11 +6,12 @@ from typing import Annotated
 import tyro
 
 from locus.commands import options
-from locus.commands.options import check_picture, network, say, write_answers
+from locus.commands.options import check_first, check_picture, network, say, write_answers
 from locus.errors import LocusError
 from locus.files import write_json
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
+from locus.tasks.named_images import only_image, open_inputs, open_scene
 
 Views = Annotated[int, tyro.conf.arg(help="How many images are on the sheet.")]
 MaskFolder = Annotated[Path | None, tyro.conf.arg(help="A folder for masks, NAME.png (255 inside, 0 outside).")]
@@ -18,8 +19,8 @@ MaskFolder = Annotated[Path | None, tyro.conf.arg(help="A folder for masks, NAME
 
 def cosegment(
     image: options.OneImage,
-    x: Annotated[float, tyro.conf.Positional],
-    y: Annotated[float, tyro.conf.Positional],
+    x: Annotated[float, tyro.conf.Positional, tyro.conf.arg(metavar="X")],
+    y: Annotated[float, tyro.conf.Positional, tyro.conf.arg(metavar="Y")],
     scene: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")] = None,
     model: options.ModelName = DEFAULT,
     min_similarity: float | None = None,
@@ -43,19 +44,19 @@ def cosegment(
             about 0.6 is better for whole objects (docs/segment.md).
         out: The sheet.
     """
-    from locus.features.dense import scene_features
-    from locus.tasks import cosegmentation
-    from locus.tasks.image_features import frame_features, query_features
-    from locus.tasks.instances import FoundRegion
-    from locus.tasks.named_images import only_image, open_scene
-    from locus.tasks.region_pictures import marked, write_masks, write_sheet
-
     check_picture(out, views)
-    least = cosegmentation.MIN_SIMILARITY if min_similarity is None else min_similarity
+    check_first(out, folders=[masks], model=model)
     if scene is None and Path(image).is_file():
         raise LocusError("name the scene to look in after the pixel: IMAGE X Y SCENE")
     searched = open_scene(image if scene is None else scene, reading)[0]
     asked = only_image(image, reading)
+    from locus.features.dense import scene_features
+    from locus.tasks import cosegmentation
+    from locus.tasks.image_features import frame_features, query_features
+    from locus.tasks.instances import FoundRegion
+    from locus.tasks.region_pictures import marked, write_masks, write_sheet
+
+    least = cosegmentation.MIN_SIMILARITY if min_similarity is None else min_similarity
     made_with = network(model)
     seen = scene_features(made_with, searched, cache, progress=True)
     known = frame_features(seen)
@@ -101,17 +102,17 @@ def find(
         min_similarity: The least cosine, to one of the thing's patches, of a pixel of what is found. By default 0.65.
         out: The sheet.
     """
-    from locus.tasks import instances
-    from locus.tasks.cosegmentation import check_similarity, one_scale
-    from locus.tasks.image_features import image_features, query_features
-    from locus.tasks.named_images import only_image, open_inputs
-    from locus.tasks.region_pictures import MARK, outlined, write_masks, write_sheet
-
     if (box is None) == (mask is None):
         raise LocusError("say what to find: --box LEFT TOP RIGHT BOTTOM, or --mask FILE.png")
     check_picture(out, views)
-    least = check_similarity(instances.MIN_SIMILARITY if min_similarity is None else min_similarity)
+    check_first(out, json, folders=[masks], model=model)
     asked, searched = only_image(image, reading), open_inputs(others, reading)
+    from locus.tasks import instances
+    from locus.tasks.cosegmentation import check_similarity, one_scale
+    from locus.tasks.image_features import image_features, query_features
+    from locus.tasks.region_pictures import MARK, outlined, write_masks, write_sheet
+
+    least = check_similarity(instances.MIN_SIMILARITY if min_similarity is None else min_similarity)
     made_with = network(model)
     known = list(image_features(made_with, searched, cache, progress=True))
     query = query_features(made_with, asked, known)

@@ -15,6 +15,7 @@ from locus.commands.options import (
     ScenePath,
     Shard,
     Switch,
+    check_first,
     frame_slice,
     network,
     say,
@@ -38,6 +39,7 @@ def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_ST
     Args:
         page: Where to write the page. By default inspect-SCENE.html in the current folder.
     """
+    check_first(page)
     from locus.scenes.inspection import inspect as inspect_scene
     from locus.scenes.inspection_page import write_page
 
@@ -83,16 +85,17 @@ def depth(
     Args:
         out: The new folder, written in the native format.
     """
-    from locus.scenes import export, load_scene
-    from locus.tasks.depth_comparison import compare_depth
-    from locus.tasks.sparse_depth import with_depth
-
     if out.exists():
         raise LocusError(f"{out} exists already; choose another folder or remove it first")
+    check_first(folders=[out], model=model)
     loaded = reading.load(scene)[frame_slice(frames)]
     say_skipped(loaded)
     if len(loaded) < 2:
         raise LocusError(f"{loaded.name} has {len(loaded)} frames to find depth for; at least two are needed")
+    from locus.scenes import export, load_scene
+    from locus.tasks.depth_comparison import compare_depth
+    from locus.tasks.sparse_depth import with_depth
+
     written = load_scene(export(with_depth(network(model), loaded, progress=True), out, progress=True))
     known = [float((frame.depth > 0).mean()) for frame in written]
     without = f"; {known.count(0.0)} frames have none" if 0.0 in known else ""
@@ -103,7 +106,7 @@ def depth(
 
 
 def houses(
-    out: Annotated[Path, tyro.conf.Positional],
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")],
     settings: Annotated[HouseSettings, tyro.conf.arg(name=""), tyro.conf.FlagCreatePairsOff],
     count: int = 1,
     seed: int = 0,
@@ -149,8 +152,8 @@ def houses(
 
 
 def render(
-    mesh: Annotated[Path, tyro.conf.Positional],
-    out: Annotated[Path, tyro.conf.Positional],
+    mesh: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MESH")],
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")],
     settings: Annotated[MeshSettings, tyro.conf.arg(name=""), tyro.conf.FlagCreatePairsOff],
 ) -> int:
     """Make posed RGB-D of a mesh or scan: GLB, OBJ, or PLY with colours.
@@ -160,6 +163,8 @@ def render(
         out: The new folder, written in the native format.
         settings: How the mesh is read, and which pictures are taken of it.
     """
+    if out.exists():
+        raise LocusError(f"{out} exists already; choose another folder or remove it first")
     from locus.render import render_mesh
     from locus.scenes import export
 

@@ -8,10 +8,13 @@ import tyro
 from rich.console import Console
 
 from locus.commands import options
-from locus.commands.options import network, say
+from locus.commands.options import check_first, network, say
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
+from locus.scenes import Scene
+from locus.scenes.collection import find_scenes
 from locus.scenes.load import AS_STATED
+from locus.tasks.named_images import open_inputs
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,7 @@ class FitProbe:
     reading: options.Reading = AS_STATED
 
     def run(self) -> int:
-        from locus.features.dense import scene_features
-        from locus.scenes.collection import find_scenes
-        from locus.tasks.patch_labels import class_targets, labelled_patches, merged, object_targets
-        from locus.tasks.probe import fit_probe
-
+        check_first(self.out, model=self.model)
         loaded = [self.reading.load(path) for path in find_scenes(self.scenes)]
         if not loaded:
             raise LocusError("name the labelled scenes to learn from")
@@ -45,6 +44,10 @@ class FitProbe:
             raise LocusError("objects are those of one scene; give one, or leave --objects out")
         if self.out.is_dir():
             raise LocusError(f"{self.out} is a folder; name a file for the probe")
+        from locus.features.dense import scene_features
+        from locus.tasks.patch_labels import class_targets, labelled_patches, merged, object_targets
+        from locus.tasks.probe import fit_probe
+
         targets = [object_targets(scene) if self.objects else class_targets(scene) for scene in loaded]
         made_with = network(self.model)
         seen = (scene_features(made_with, scene, self.cache, progress=True) for scene in loaded)
@@ -96,19 +99,18 @@ class PredictLabels:
     writes landmarks.ply and landmarks.png, coloured by class, and landmarks.json."""
 
     def run(self) -> int:
+        if self.out.exists() and not self.out.is_dir():
+            raise LocusError(f"{self.out} is a file; name a folder for the label maps")
+        check_first(folders=[self.out], model=self.model, maps=[] if self.map is None else [self.map])
+        inputs = open_inputs(self.images, self.reading)
         from locus.features.dense import scene_features
         from locus.landmarks import LandmarkMap
-        from locus.scenes import Scene
         from locus.tasks.image_features import frame_features, image_features
         from locus.tasks.label_files import truths_of, write_classes, write_labels, write_landmarks
-        from locus.tasks.named_images import open_inputs
         from locus.tasks.probe import Probe
 
         probe = Probe.load(self.probe)
         world = None if self.map is None else LandmarkMap.load(self.map)
-        if self.out.exists() and not self.out.is_dir():
-            raise LocusError(f"{self.out} is a file; name a folder for the label maps")
-        inputs = open_inputs(self.images, self.reading)
         scene = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], Scene) else None
         if world is not None and scene is None:
             raise LocusError("the landmarks of a map are labelled by one posed scene; give its folder alone")

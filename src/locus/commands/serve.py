@@ -6,9 +6,10 @@ from typing import Annotated
 
 import tyro
 
-from locus.commands.options import MapModel, network, say
-from locus.errors import LocusError
+from locus.commands.options import MapModel, check_first, network, say
+from locus.errors import LocusError, to_install
 from locus.model.shipped import DEFAULT
+from locus.ports import bound, check_free
 from locus.serve.limits import THE_LIMITS, Limits
 
 
@@ -31,21 +32,21 @@ def serve(
         port: The port to listen on; 0 takes any that is free.
         batch: Images of one size that go through the network at once, at most.
     """
-    from locus.ports import bound
-
-    try:
-        from locus.serve.endpoints import app_of
-    except ImportError:
-        raise LocusError("the service needs FastAPI: pip install 'locus-features[serve]', and try again") from None
-    from locus.serve.running import run
-    from locus.serve.served_maps import ServedMaps
-    from locus.serve.service import Service
-
     key = os.environ.get("LOCUS_API_KEY")
     if key == "":
         raise LocusError("the key is empty; set LOCUS_API_KEY to a long random text, or unset it")
     if batch < 1:
         raise LocusError(f"a batch has at least one image, not {batch}")
+    check_first(model=model, maps=map)
+    check_free(host, port)
+    try:
+        from locus.serve.endpoints import app_of
+    except ImportError:
+        raise LocusError(f"the service needs FastAPI: {to_install('serve')}, and try again") from None
+    from locus.serve.running import run
+    from locus.serve.served_maps import ServedMaps
+    from locus.serve.service import Service
+
     with bound(host, port) as taken:
         maps = ServedMaps(map, network(model))
         world = maps.world

@@ -9,24 +9,26 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from locus.commands.options import ModelName, Reading, Shard, network, say, shard_of
+from locus.commands.options import ModelName, Reading, Shard, check_first, network, say, shard_of, some
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
+from locus.scenes.collection import find_scenes
 from locus.scenes.load import AS_STATED
 
 
-def train_from(preset: str) -> Callable[..., int]:
+def train_from(preset: str, model: str | None = None) -> Callable[..., int]:
     """Train LoCUS features on posed RGB-D scenes."""
-    from locus.training import PRESETS, Settings
+    from locus.training import PRESETS, Settings, beginning_with
 
     if preset not in PRESETS:
         raise LocusError(f"there is no preset {preset}; there are {', '.join(PRESETS)}")
+    defaults = PRESETS[preset] if model is None else beginning_with(model, PRESETS[preset])
 
     def train(
-        scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
+        scenes: Annotated[tuple[str, ...], tyro.conf.Positional, some("SCENE")],
         out: Path,
         val: tuple[str, ...] = (),
-        settings: Annotated[Settings, tyro.conf.arg(name="")] = PRESETS[preset],
+        settings: Annotated[Settings, tyro.conf.arg(name="")] = defaults,
         preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
         cache: Path | None = None,
         shard: Shard = "0/1",
@@ -43,11 +45,13 @@ def train_from(preset: str) -> Callable[..., int]:
             preset: The settings to start from: the best tried so far, the paper's, or the authors' code's.
             cache: Where the frozen backbone's tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE.
         """
+        number, of = shard_of(shard)
+        check_first(folders=[None if of > 1 else out, cache])
+        find_scenes((*scenes, *val))
         from locus.features.ranks import share
         from locus.training import train as train_model
         from locus.training.run import cache_shard
 
-        number, of = shard_of(shard)
         if of > 1:
             how = {"val": val, "cache": cache, "reading": reading, "progress": True}
             say(f"{cache_shard(scenes, settings, (number, of), **how)} frames of part {shard} are in the cache")
@@ -70,15 +74,17 @@ def train_from(preset: str) -> Callable[..., int]:
     return train
 
 
-def preset_of(words: Sequence[str]) -> str:
-    """The preset named on a command line."""
+def defaults_of(words: Sequence[str]) -> tuple[str, str | None]:
+    """What the defaults depend on: the preset, and the model to begin with, that a command line names."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="default", const="")
-    return parser.parse_known_args(words)[0].preset
+    parser.add_argument("--from", nargs="?", dest="model")
+    told = parser.parse_known_args(words)[0]
+    return told.preset, told.model
 
 
 def train_glue(
-    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SCENE...")],
+    scenes: Annotated[tuple[str, ...], tyro.conf.Positional, some("SCENE")],
     out: Path,
     model: ModelName = DEFAULT,
     steps: int = 1800,
@@ -96,13 +102,13 @@ def train_glue(
         steps: Optimiser steps, of two pairs of frames each.
         seed: Same seed, same machine, same result.
     """
-    from locus.scenes.collection import find_scenes
+    if out.suffix != ".safetensors":
+        raise LocusError(f"{out}: the weights are written as .safetensors")
+    check_first(out, model=model)
+    opened = [reading.load(folder) for folder in find_scenes(scenes)]
     from locus.training.glue_run import GlueSettings
     from locus.training.glue_run import train_glue as train_matcher
 
-    if out.suffix != ".safetensors":
-        raise LocusError(f"{out}: the weights are written as .safetensors")
-    opened = [reading.load(folder) for folder in find_scenes(scenes)]
     summary = train_matcher(opened, network(model, None), out, GlueSettings(steps, seed=seed), progress=True)
     (before, after), (rose, to) = summary.loss, summary.found
     say(f"loss {before:.2f} → {after:.2f}; true matches named first {rose:.0%} → {to:.0%}", f"Wrote {out}")

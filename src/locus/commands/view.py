@@ -6,9 +6,11 @@ from typing import Annotated
 
 import tyro
 
-from locus.commands.options import Cache, ModelName, Reading, network, say
+from locus.commands.options import Cache, ModelName, Reading, check_first, network, say
 from locus.model.shipped import DEFAULT
+from locus.ports import check_free
 from locus.scenes.load import AS_STATED
+from locus.tasks.named_images import open_scene
 
 
 def view(
@@ -31,18 +33,17 @@ def view(
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
     """
-    from locus.ports import check_free
+    check_free(host, port)
+    check_first(model=model, maps=[] if map is None else [map])
+    loaded, frame = open_scene(scene, reading)
     from locus.viewer.serve import check_viser, server
 
     check_viser()
-    check_free(host, port)
     from locus.landmarks import LandmarkMap
-    from locus.tasks.named_images import open_scene
     from locus.viewer.app import Page
     from locus.viewer.viewed import ViewedScene
 
     world = None if map is None else LandmarkMap.load(map)
-    loaded, frame = open_scene(scene, reading)
     viewed = ViewedScene.open(network(model), loaded, world, cache, progress=True)
     say(f"{loaded.name}: {len(viewed.cloud):,} points, {len(viewed.seen)} frames; {viewed.about_map}")
     if viewed.warning:

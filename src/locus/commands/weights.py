@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from locus.commands.options import Switch, say
+from locus.commands.options import Switch, say, some
 from locus.errors import LocusError
 
 
@@ -37,7 +37,7 @@ class ListWeights:
 class FetchWeights:
     """Download weights now, so that later work needs no network."""
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME...")]
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, some("NAME")]
     """Names that `locus weights list` shows, or Hugging Face ids (owner/name)."""
 
     def run(self) -> int:

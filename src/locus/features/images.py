@@ -7,6 +7,7 @@ given, each one's name comes first, so that `a/0001` and `b/0001` stay apart.
 
 import glob
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +23,9 @@ from locus.scenes.reading import read_image
 from locus.scenes.video import VIDEO_SUFFIXES, Video
 
 IMAGE_SUFFIXES = frozenset(
-    ".avif .bmp .gif .jp2 .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # noqa: SIM905
+    ".avif .bmp .gif .heic .heif .hif .jp2 .jpeg .jpg .pbm .pgm .png .pnm .ppm .tif .tiff .webp".split()  # noqa: SIM905
 )
+KNOWN = IMAGE_SUFFIXES | VIDEO_SUFFIXES
 
 Input = str | os.PathLike[str] | Scene
 
@@ -96,23 +98,28 @@ def _frames(scene: Scene) -> list[NamedImage]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """All image files below a folder. Hidden ones are thumbnails and other programs' leavings."""
+    """All images and videos below a folder. Hidden ones are thumbnails and other programs' leavings."""
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = (Path(place, name) for name in files if not name.startswith("."))
-        yield from (path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES)
+        yield from (path for path in paths if path.suffix.lower() in KNOWN)
 
 
 def _files(root: Path, paths: Sequence[Path], every: int) -> list[NamedImage]:
     if not paths:
-        raise LocusError(f"{root} holds no images ({' '.join(sorted(IMAGE_SUFFIXES))}) and is no scene")
-    return [image for path in paths for image in _file(path, path.relative_to(root).as_posix(), every)]
+        raise LocusError(f"{root} holds no images or videos ({' '.join(sorted(KNOWN))}) and is no scene")
+    found: list[NamedImage] = []
+    for path in paths:
+        try:
+            found += _file(path, path.relative_to(root).as_posix(), every)
+        except LocusError as error:  # a video; of an image it is said when it is read
+            warnings.warn(f"left out: {error}", stacklevel=2)
+    return found
 
 
 def _pattern(pattern: str, every: int) -> tuple[str, list[NamedImage]]:
-    known = IMAGE_SUFFIXES | VIDEO_SUFFIXES
     matches = sorted(Path(match) for match in glob.glob(pattern, recursive=True))  # noqa: PTH207  any root
-    paths = [path for path in matches if path.is_file() and path.suffix.lower() in known]
+    paths = [path for path in matches if path.is_file() and path.suffix.lower() in KNOWN]
     if not paths:
         raise LocusError(f"no image or video matches {pattern}")
     parts = Path(pattern).parts

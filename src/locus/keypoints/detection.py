@@ -14,6 +14,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.scenes.reading import AnyImage, as_array
 
 SHORTER = 480  # pixels that an image's shorter side is brought to for the networks, about what they were trained on,
 LARGER = 2.0  # but enlarged at most so many times
@@ -55,8 +56,9 @@ class Detector(ABC):
     dimension: int
     """Of its descriptors."""
 
-    def detect(self, image: Image) -> Keypoints:
-        """Of an image of any size; none where it has no texture."""
+    def detect(self, image: AnyImage) -> Keypoints:
+        """Of an image of any size, an array of RGB bytes, a PIL image or a file; none where it has no texture."""
+        image = as_array(image)
         if (image == image[0, 0]).all():  # networks would find the artefacts of their own borders
             size = (image.shape[1], image.shape[0])
             return Keypoints(np.zeros((0, 2)), np.zeros(0), torch.zeros(0, self.dimension), size)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Float32, Int64, UInt8
+from jaxtyping import Float, Float32, Int64
 from numpy import ndarray
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
@@ -25,6 +25,7 @@ from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
 from locus.model import LoCUS
 from locus.scenes import Scene
+from locus.scenes.reading import AnyImage
 
 if TYPE_CHECKING:
     from locus.geometry import Camera
@@ -225,7 +226,7 @@ class LandmarkMap:
     def localize(
         self,
         model: LoCUS,
-        image: UInt8[ndarray, "height width 3"],
+        image: AnyImage,
         camera: "Camera",
         depth: Float32[ndarray, "height width"] | None = None,
     ) -> "Location":

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float32, Int64
 from numpy import ndarray
 
+from locus.errors import to_install
+
 EXACT = 100_000  # rows up to which comparing with all takes milliseconds
 SCORES_AT_ONCE = 2**24
 CELL = 250  # rows of a cell of the index, about
@@ -25,7 +27,7 @@ class Index:
             if find_spec("faiss") is None:
                 warnings.warn(
                     f"{len(rows)} landmarks are compared one by one, which is slow: "
-                    "pip install 'locus-features[search]' gives an index",
+                    f"{to_install('search')} gives an index",
                     stacklevel=2,
                 )
             else:

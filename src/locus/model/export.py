@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from locus.errors import LocusError
+from locus.errors import LocusError, to_install
 from locus.files import atomic
 from locus.model import LoCUS
 
@@ -34,9 +34,7 @@ def export_onnx(model: LoCUS, path: str | Path, size: tuple[int, int] | None = N
         try:
             import_module(package)
         except ImportError:
-            raise ExportError(
-                f"{package} is needed to write ONNX: pip install 'locus-features[export]', and try again"
-            ) from None
+            raise ExportError(f"{package} is needed to write ONNX: {to_install('export')}, and try again") from None
     import onnx
 
     path = Path(path)

@@ -4,7 +4,7 @@ Every head takes the whole token sequence (class and register tokens first) and 
 `embed`, up to the last linear map, and `project`, that map, so that each can be started from PCA (`start_from_pca`).
 """
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 import torch.nn.functional as F
@@ -13,11 +13,8 @@ from torch import Tensor, nn
 
 from locus.backbones import Backbone, BackboneError
 from locus.backbones.transformer import Transformer
+from locus.model.head_kinds import BLOCKS, HeadKind
 from locus.model.pca import principal_components
-
-HeadKind = Literal["paper", "linear", "blocks", "identity"]
-DIMENSION = 64  # the paper's
-BLOCKS = 3  # pretrained blocks that go on learning; two and four learn less (docs/training.md)
 
 
 class Attention(nn.Module):

@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from huggingface_hub import ModelCard, PyTorchModelHubMixin, constants, get_session, hf_hub_download
 from jaxtyping import Float, UInt8
-from numpy import ndarray
 from safetensors import SafetensorError
 from safetensors.torch import load as deserialize
 from safetensors.torch import save as serialize
@@ -25,9 +24,11 @@ from locus.files import atomic, load_json, save_json
 from locus.geometry import LARGEST_LENGTH
 from locus.model.authors import authors_head
 from locus.model.card import card
-from locus.model.heads import BLOCKS, DIMENSION, HeadKind, build
+from locus.model.head_kinds import BLOCKS, DIMENSION, HeadKind
+from locus.model.heads import build
 from locus.model.shipped import MODELS
 from locus.opening import read, read_text
+from locus.scenes.reading import AnyImage
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LARGEST_DIMENSION, LARGEST_RESOLUTION, MOST_SCALES = 65_536, 16_384, 64  # beyond any use; a file may claim more
@@ -130,7 +131,7 @@ class LoCUS(
         resized = self.size(width, height)
         return resized[1] // self.patch_size, resized[0] // self.patch_size
 
-    def prepare(self, image: UInt8[ndarray, "height width 3"]) -> UInt8[Tensor, "3 rows columns"]:
+    def prepare(self, image: AnyImage) -> UInt8[Tensor, "3 rows columns"]:
         """An image resized as the model wants it."""
         return self.backbone.prepare(image, self.resolution)
 
@@ -150,8 +151,11 @@ class LoCUS(
         return self.head_features(sequence, grid)
 
     @torch.no_grad()
-    def features(self, image: UInt8[ndarray, "height width 3"]) -> Float[Tensor, "scales rows columns c"]:
-        """Unit-length features of one RGB image of any size, on a grid of patches that spans it."""
+    def features(self, image: AnyImage) -> Float[Tensor, "scales rows columns c"]:
+        """Unit-length features of one image of any size, on a grid of patches that spans it.
+
+        The image is an array of RGB bytes, a PIL image or a file.
+        """
         device = next(self.buffers()).device
         return self(self.prepare(image)[None].to(device))[:, 0]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int32
 
-from locus.errors import LocusError
+from locus.errors import LocusError, to_install
 from locus.opening import admitted, opened
 
 LARGEST_MESH = 2**30  # bytes of a file
@@ -21,7 +21,7 @@ def mesh_library(what: str) -> Any:
         import embreex  # noqa: F401
         import trimesh
     except ImportError as error:
-        raise LocusError(f"{what} needs {error.name}: pip install 'locus-features[houses]', and try again") from None
+        raise LocusError(f"{what} needs {error.name}: {to_install('houses')}, and try again") from None
     return trimesh
 
 

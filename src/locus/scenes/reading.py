@@ -5,22 +5,26 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import BytesIO, StringIO
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int32, Num, UInt8
 from numpy import ndarray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from locus.errors import LocusError, SceneError
+from locus.errors import LocusError, SceneError, to_install
 from locus.geometry import Camera
 from locus.opening import admitted, read_text
 
 # A larger image is taken for a decompression bomb: a few kilobytes of file that fill the memory.
 MAX_PIXELS = 100_000_000
 LARGEST_IMAGE = 2**30  # bytes of a file; some decoders read all of it before they look
+HEIC = frozenset((".heic", ".heif", ".hif"))  # as iPhones write them
+AnyImage = UInt8[ndarray, "height width 3"] | Image.Image | str | PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Piece:
 @contextmanager
 def _opened(path: Path | Piece) -> Generator[Image.Image, None, None]:
     """An image file with its header checked; whatever its decoder says becomes a sentence about the file."""
+    if isinstance(path, Path) and path.suffix.lower() in HEIC and not _heic_is_read():
+        raise LocusError(f"{path} needs pillow-heif: {to_install('capture')}")
     too_large = f"{path} claims more than {MAX_PIXELS // 10**6} million pixels and is refused; resize it first"
     stored = admitted(path, LARGEST_IMAGE) if isinstance(path, Path) else BytesIO(path.data)
     try:
@@ -74,15 +80,42 @@ def read_image(path: Path | Piece, upright: bool = False) -> UInt8[ndarray, "h w
     `upright` turns the image as its EXIF tag says. Scenes leave it as stored: that is what their intrinsics refer to.
     """
     with _opened(path) as stored:
-        image = ImageOps.exif_transpose(stored) if upright else stored
-        if image.mode == "F":
-            raise LocusError(f"{path} holds floating-point numbers of unknown range; save it with 8 or 16 bits")
-        if image.mode.startswith("I"):  # 16-bit grey; Pillow's own conversion would clip it
-            grey = (np.asarray(image) >> 8).clip(0, 255).astype(np.uint8)
-            return np.repeat(grey[..., None], 3, axis=-1)
-        if image.mode == "P" and "transparency" in image.info:
-            image = image.convert("RGBA")  # Pillow would warn of the transparency that is lost
-        return np.asarray(image.convert("RGB"))
+        return _rgb(ImageOps.exif_transpose(stored) if upright else stored, str(path))
+
+
+def _rgb(image: Image.Image, name: str) -> UInt8[ndarray, "h w 3"]:
+    if image.mode == "F":
+        raise LocusError(f"{name} holds floating-point numbers of unknown range; save it with 8 or 16 bits")
+    if image.mode.startswith("I"):  # 16-bit grey; Pillow's own conversion would clip it
+        grey = (np.asarray(image) >> 8).clip(0, 255).astype(np.uint8)
+        return np.repeat(grey[..., None], 3, axis=-1)
+    if image.mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")  # Pillow would warn of the transparency that is lost
+    return np.asarray(image.convert("RGB"))
+
+
+def as_array(image: Any) -> UInt8[ndarray, "h w 3"]:
+    """RGB of an image as people have it: an array, a PIL image, or a file; both of the latter upright."""
+    if isinstance(image, str | PathLike):
+        return read_image(Path(image), upright=True)
+    if isinstance(image, Image.Image):
+        return _rgb(ImageOps.exif_transpose(image), "the image")
+    if isinstance(image, ndarray) and image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
+        return image
+    shape = getattr(image, "shape", None)
+    what = type(image).__name__ if shape is None else f"{image.dtype} {tuple(shape)}"
+    raise LocusError(f"an image is an array of RGB bytes (height, width, 3), a PIL image or a file, not {what}")
+
+
+@cache
+def _heic_is_read() -> bool:
+    """Whether Pillow can; it learns it here."""
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        return False
+    register_heif_opener()
+    return True
 
 
 def read_depth(path: Path | Piece) -> Num[ndarray, "h w"]:
@@ -115,7 +148,7 @@ def _read_exr(path: Path) -> Num[ndarray, "h w"]:
     try:
         import OpenEXR  # ty: ignore[import-not-found]  (compiled, untyped)
     except ImportError:
-        raise LocusError(f"{path} needs OpenEXR: pip install 'locus-features[capture]'") from None
+        raise LocusError(f"{path} needs OpenEXR: {to_install('capture')}") from None
     try:
         header = OpenEXR.File(str(admitted(path)), header_only=True).header()
         low, high = np.array(header["dataWindow"], dtype=np.int64)

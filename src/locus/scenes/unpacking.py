@@ -3,7 +3,7 @@
 import struct
 import zlib
 
-from locus.errors import LocusError
+from locus.errors import LocusError, to_install
 
 RAW_DEFLATE = -zlib.MAX_WBITS
 
@@ -21,7 +21,7 @@ def unpack_lz4(data: bytes, size: int) -> bytes:
     try:
         import lz4.block
     except ImportError:
-        raise LocusError("its depth needs lz4: pip install 'locus-features[capture]'") from None
+        raise LocusError(f"its depth needs lz4: {to_install('capture')}") from None
     try:
         unpacked = lz4.block.decompress(data, uncompressed_size=size)
     except lz4.block.LZ4BlockError as error:
@@ -38,7 +38,7 @@ def unpack_lzfse(data: bytes, size: int) -> bytes:
     try:
         import lzfse
     except ImportError:
-        raise LocusError("its depth needs lzfse: pip install 'locus-features[capture]'") from None
+        raise LocusError(f"its depth needs lzfse: {to_install('capture')}") from None
     said, matches = _lzfse_claims(data)
     if said != size or matches > size // 3 + 16:
         raise LocusError(f"its compressed depth or confidence holds {said} bytes where {size} are expected")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, UInt8
+from jaxtyping import Bool, Float, Float32
 from numpy import ndarray
 from torch import Tensor
 
@@ -17,6 +17,7 @@ from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.scenes.patches import patch_points_camera
+from locus.scenes.reading import AnyImage, as_array
 from locus.scenes.scene import check_aspect
 from locus.tasks.absolute_pose import absolute_pose
 from locus.tasks.consensus import rigid_consensus
@@ -113,7 +114,7 @@ class Location:
 def localize(
     world: LandmarkMap,
     model: LoCUS,
-    image: UInt8[ndarray, "height width 3"],
+    image: AnyImage,
     camera: Camera,
     depth: Float32[ndarray, "height width"] | None = None,
     *,
@@ -125,13 +126,14 @@ def localize(
     Args:
         world: The map.
         model: The model the map was made with.
-        image: RGB.
+        image: An array of RGB bytes, a PIL image or a file.
         camera: The image's intrinsics.
         depth: z in metres, 0 where unknown. With it the pose is found from points in space, else from pixels.
         min_confidence: Less is no answer. By default 0.18 with depth and 0.14 without (docs/maps.md).
         seed: Of the random samples. Same seed, same answer.
     """
     world.check(model)
+    image = as_array(image)
     check_aspect((camera.width, camera.height), (image.shape[1], image.shape[0]), "the calibration", "the image")
     features = model.features(image).cpu()
     placed = query_points(world, image, features)

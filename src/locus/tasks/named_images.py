@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
 
-import numpy as np
 from jaxtyping import Float, Float32, UInt8
 from numpy import ndarray
 
@@ -88,8 +87,9 @@ class FileCamera:
                 f"--camera puts the principal point at ({self.camera[2]:g}, {self.camera[3]:g}), outside the "
                 f"{width}×{height} image; give fx fy cx cy of the image itself, scaled with it if it was resized"
             )
-        focal = width / 2 / np.tan(np.radians(self.fov) / 2)
-        return Camera(width, height, *(self.camera or (focal, focal, width / 2, height / 2)))
+        if self.camera is None:
+            return Camera.from_fov(width, height, self.fov)
+        return Camera(width, height, *self.camera)
 
     @property
     def guess(self) -> str:

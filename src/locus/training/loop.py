@@ -3,7 +3,7 @@
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +78,11 @@ class Trainer:
         self.losses: list[float] = []  # since the last validation
         model.train()
 
-    def start(self, state: State | None) -> None:
-        """Go on from a checkpoint, or begin: the last linear map from whitened PCA, and measure the baselines."""
+    def start(self, state: State | None, learned: Mapping[str, Tensor] | None = None) -> None:
+        """Go on from a checkpoint, or begin, with what was `learned` before or the last linear map from whitened PCA.
+
+        Whatever it begins with, the baselines are the backbone's own.
+        """
         if state is not None:
             self.model.head.load_state_dict(dict(state.head))
             self.optimizer.load_state_dict(dict(state.optimizer))
@@ -95,6 +98,8 @@ class Trainer:
             start_from_pca(start.head, rows, len(self.settings.radii), whiten=whiten)
             if self.processes.first:
                 baselines[name] = self._measured(start.head_features)
+        if learned is not None:
+            self.model.head.load_state_dict(learned)
         if self.processes.first:
             self.checkpoint(self._validate() | {"baselines": baselines})
 

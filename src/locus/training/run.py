@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from tensorboardX import SummaryWriter
+from torch import Tensor
 
 from locus import backbones
 from locus.backbones import Backbone
@@ -25,7 +26,7 @@ from locus.training.curve_picture import draw_curves
 from locus.training.environments import Environment, estimate, open_environments, split_by_space
 from locus.training.loop import Trainer
 from locus.training.processes import Processes
-from locus.training.settings import Settings, TrainingError
+from locus.training.settings import SHAPE, Settings, TrainingError
 from locus.training.watch import Watcher
 
 
@@ -82,7 +83,8 @@ def train(
             begin(Path(out), provenance(settings, model.head, sources))
         processes.wait()
         trainer = Trainer(model, train_on, validate_on, settings, Path(out), processes)
-        trainer.start(last_state(Path(out)))
+        state = last_state(Path(out))
+        trainer.start(state, _learned(settings, model) if state is None else None)
         watcher.estimate(trainer)
         return _run(trainer, watcher)
     finally:
@@ -136,6 +138,22 @@ def _model(settings: Settings) -> LoCUS:
         kappa=settings.kappa,
         tau=settings.tau,
     ).to(device)
+
+
+def _learned(settings: Settings, model: LoCUS) -> dict[str, Tensor] | None:
+    """What the model that is to be trained further has learned, if there is one; it must be of the same shape."""
+    if settings.start_from is None:
+        return None
+    before = LoCUS.from_pretrained(settings.start_from)
+    told, own = before.config, model.config
+    for name in SHAPE:
+        same = "backbone_fingerprint" if name == "backbone" else name
+        if told[same] != own[same]:
+            raise TrainingError(
+                f"{settings.start_from} has the {name} {told[name]}, and this run {own[name]}; leave --{name} out to "
+                "train the model further as it is"
+            )
+    return before.head.state_dict()
 
 
 def _environments(

@@ -2,11 +2,16 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
 
 from locus.errors import LocusError
+from locus.files import load_json
 from locus.geometry import LARGEST_LENGTH
-from locus.model.heads import BLOCKS, DIMENSION, HeadKind
+from locus.model.head_kinds import BLOCKS, DIMENSION, HeadKind
+from locus.model.shipped import MODELS
 
 
 class TrainingError(LocusError):
@@ -17,6 +22,9 @@ class TrainingError(LocusError):
 class Settings:
     """How to train. The defaults are the best of the few settings tried so far (docs/training.md)."""
 
+    start_from: Annotated[str | None, tyro.conf.arg(name="from")] = None
+    """Begin with what this model has learned: one that comes with LoCUS, a run's folder, or one on the Hugging Face
+    hub. Its backbone, head and radii are the defaults of the options below. By default only the backbone's weights."""
     backbone: str = "dinov2-small"
     """The frozen network: a name of `locus weights list`, a Hugging Face id, or a folder."""
     layer: int | None = 7
@@ -107,6 +115,31 @@ class Settings:
             return self.learning_rate * rising
         done = max(0.0, (step - self.warmup) / max(self.steps - self.warmup, 1))
         return self.learning_rate * rising * (0.5 + 0.5 * math.cos(math.pi * min(done, 1.0)))
+
+
+# What a model and its further training must have in common; and what else is kept of it unless it is said otherwise.
+SHAPE = ("backbone", "layer", "norm", "head", "blocks", "dimension", "radii")
+KEPT = (*SHAPE, "resolution", "kappa", "tau")
+
+
+def beginning_with(model: str, settings: Settings) -> Settings:
+    """The settings for training a model further: its own backbone, head, radii and resolution."""
+    config = MODELS.get(model, Path(model)) / "config.json"
+    if not config.is_file() and model.count("/") == 1 and not Path(model).exists():
+        from huggingface_hub import hf_hub_download
+
+        try:
+            config = Path(hf_hub_download(model, config.name))
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise TrainingError(f"{model} could not be fetched from Hugging Face: {reason}") from None
+    if not config.is_file():
+        raise TrainingError(f"{model} is no trained model to begin with; name {', '.join(MODELS)} or a run's folder")
+    told = load_json(config)
+    if "backbone_fingerprint" not in told:
+        raise TrainingError(f"{model} has learned nothing that training could begin with; it is a --backbone")
+    kept = {name: told[name] for name in KEPT if name in told}
+    return replace(settings, start_from=model, **kept | {"radii": tuple(told["radii"])})
 
 
 DEFAULT = Settings()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from locus.progress import duration
+from locus.progress import duration, now_and_then
 from locus.training.loop import Step, Trainer
 
 
@@ -39,13 +39,17 @@ class Watcher:
             yield lambda step: None
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
+        shown = self.console.is_terminal
+        tell = now_and_then(trainer.settings.steps, trainer.step)
+        with Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not shown) as progress:
             task = progress.add_task("training", total=trainer.settings.steps, completed=trainer.step)
 
             def advance(step: Step) -> None:
                 words = "" if math.isnan(step.loss) else f"loss {step.loss:.3f}"
-                best = f"best validation AP {trainer.best:.3f}"
-                progress.update(task, completed=step.step, description=f"{words}  {best}")
+                said = f"{words}  best validation AP {trainer.best:.3f}"
+                progress.update(task, completed=step.step, description=said)
+                if not shown:
+                    tell(step.step, said)
                 if step.metrics:
                     validation, train = step.metrics["validation"], step.metrics["train"]
                     self.say(

@@ -5,7 +5,7 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from locus.errors import LocusError
+from locus.errors import LocusError, to_install
 from locus.ports import busy
 from locus.viewer.strangers import guarded_sockets, limit_uploads
 
@@ -35,4 +35,4 @@ def check_viser() -> None:
     try:
         import viser  # noqa: F401
     except ImportError:
-        raise LocusError("the page needs viser: pip install 'locus-features[viewer]', and try again") from None
+        raise LocusError(f"the page needs viser: {to_install('viewer')}, and try again") from None

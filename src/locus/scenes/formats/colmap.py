@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int64, Num
 from numpy import ndarray
 
-from locus.errors import LocusError, SceneError
+from locus.errors import LocusError, SceneError, to_install
 from locus.geometry import Camera
 from locus.opening import UNLIMITED, admitted, opened
 from locus.scenes.lens import Lens
@@ -56,7 +56,7 @@ def read(path: Path, allow_outside: bool) -> Scene:
     try:
         import pycolmap
     except ImportError:
-        raise SceneError("COLMAP models need pycolmap: pip install 'locus-features[colmap]'") from None
+        raise SceneError(f"COLMAP models need pycolmap: {to_install('colmap')}") from None
     folder = model_folder(path)
     if folder is None:
         raise SceneError(f"{path} holds no COLMAP model: no cameras.bin or cameras.txt in it, sparse or sparse/0")

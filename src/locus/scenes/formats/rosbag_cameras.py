@@ -1,13 +1,13 @@
 """What a `sensor_msgs/CameraInfo` says of a camera."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from locus.errors import LocusError, SceneError
-from locus.geometry import Camera
+from locus.geometry import Camera, read_out
 from locus.scenes.lens import Lens
 from locus.scenes.reading import camera_from_opencv
 
@@ -37,21 +37,11 @@ def optics(message: Any, topic: str, rectified: bool) -> Optics:
         raise SceneError(f"{topic} says that its camera is not calibrated ({'P' if rectified else 'K'} is zero)")
     try:
         camera = camera_from_opencv(matrix, (message.width, message.height), Path(topic))
-        return Optics(_part(camera, message), Lens() if rectified else _lens(d, message.distortion_model))
+        return Optics(read_out(camera, message), Lens() if rectified else _lens(d, message.distortion_model))
     except SceneError:
         raise
     except LocusError as error:
         raise SceneError(f"{topic}: {error}") from None
-
-
-def _part(camera: Camera, message: Any) -> Camera:
-    """The region of interest that was read from the sensor, then binned."""
-    roi = message.roi
-    if roi.width and roi.height:
-        cx, cy = camera.cx - roi.x_offset, camera.cy - roi.y_offset
-        camera = replace(camera, width=roi.width, height=roi.height, cx=cx, cy=cy)
-    columns, rows = max(message.binning_x, 1), max(message.binning_y, 1)
-    return camera.resized(camera.width // columns, camera.height // rows)
 
 
 def _lens(coefficients: np.ndarray, model: str) -> Lens:

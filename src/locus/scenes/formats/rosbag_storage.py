@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from locus.errors import LocusError, SceneError
+from locus.errors import LocusError, SceneError, to_install
 from locus.opening import read_text
 
 LARGEST_METADATA = 2**22  # bytes of metadata.yaml
@@ -113,7 +113,7 @@ def check_installed() -> None:
     try:
         import rosbags.highlevel  # noqa: F401
     except ImportError:
-        raise SceneError('bags need the package rosbags: pip install "locus-features[capture]"') from None
+        raise SceneError(f"bags need the package rosbags: {to_install('capture')}") from None
 
 
 def _opened(path: Path) -> Any:
