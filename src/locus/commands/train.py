@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from locus.commands.options import ModelName, Reading, Shard, check_first, network, say, shard_of
+from locus.commands.options import Cluster, ModelName, Reading, Shard, check_first, network, say, shard_of
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.collection import find_scenes
@@ -31,6 +31,7 @@ def train_from(preset: str) -> Callable[..., int]:
         preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
         cache: Path | None = None,
         shard: Shard = "0/1",
+        cluster: Cluster = None,  # taken by locus.cli
         reading: Reading = AS_STATED,
     ) -> int:
         """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped.
