@@ -17,6 +17,7 @@ from locus import __version__
 from locus.commands.align import align
 from locus.commands.cache import cache
 from locus.commands.check import check
+from locus.commands.cluster import spread, without
 from locus.commands.demo import demo
 from locus.commands.features import export, extract
 from locus.commands.maps import localize, map_scenes, retrieve
@@ -120,7 +121,10 @@ def _run(words: list[str]) -> int:
         command = train_from(*defaults_of(given))
     if verb == "eval":
         command = evaluate_tasks()
-    return parsed(command, f"locus {verb}", given)()
+    call = parsed(command, f"locus {verb}", given)
+    if (address := call.keywords.get("cluster")) is not None:
+        spread([verb, *without(given, "--cluster")], address)
+    return call()  # after a cluster: what is left to do when all parts are done
 
 
 def summary() -> str:

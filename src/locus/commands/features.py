@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from locus.commands.options import (
+    Cluster,
     Images,
     Layer,
     ModelName,
@@ -38,6 +39,7 @@ def extract(
     workers: int = 2,
     every: int = 1,
     shard: Shard = "0/1",
+    cluster: Cluster = None,  # taken by locus.cli
     reading: Reading = AS_STATED,
 ) -> int:
     """Write the features of images, videos or scenes to one HDF5 file.

@@ -33,6 +33,7 @@ def map_scenes(
     frames: options.Frames = ":",
     cache: options.Cache = None,
     shard: options.Shard = "0/1",
+    cluster: options.Cluster = None,  # taken by locus.cli
     reading: options.Reading = AS_STATED,
 ) -> int:
     """Make a map of landmarks from posed RGB-D scenes.

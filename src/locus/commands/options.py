@@ -67,6 +67,13 @@ Shard = Annotated[
         help="Do part I of N of the work, counted from 0, as a task of a SLURM array (docs/scale.md).",
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="auto|ADDRESS",
+        help="Do all parts at once on the Ray cluster of this machine, begun if there is none, or at an address.",
+    ),
+]
 CameraOfFiles = Annotated[FileCamera, tyro.conf.OmitArgPrefixes]
 JsonFile = Annotated[Path | None, tyro.conf.arg(help="A file to write with the answers, for machines.")]
 Reading = Annotated[SceneReading, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff]

@@ -20,11 +20,11 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 RULES = ConstructorRegistry()
 
 
-def parsed(command: Callable[..., int], program: str, words: Sequence[str]) -> Callable[[], int]:
+def parsed(command: Callable[..., int], program: str, words: Sequence[str]) -> functools.partial[int]:
     """The command with its arguments, to be called. Help, and what cannot be understood, end the program."""
 
     @functools.wraps(command)
-    def later(*arguments: Any, **options: Any) -> Callable[[], int]:
+    def later(*arguments: Any, **options: Any) -> functools.partial[int]:
         return functools.partial(command, *arguments, **options)
 
     with RULES, _narrow():

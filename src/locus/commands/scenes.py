@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from locus.commands.options import (
+    Cluster,
     Frames,
     ModelName,
     Reading,
@@ -114,6 +115,7 @@ def houses(
     moves: int = 5,
     preview: Switch = False,
     shard: Shard = "0/1",
+    cluster: Cluster = None,  # taken by locus.cli
 ) -> int:
     """Generate furnished houses with exact depth, poses and labels.
 

@@ -9,7 +9,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+<<<<<<< HEAD
 from locus.commands.options import ModelName, Reading, Shard, check_first, network, say, shard_of, some
+=======
+from locus.commands.options import Cluster, ModelName, Reading, Shard, check_first, network, say, shard_of
+>>>>>>> r2-cluster
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.collection import find_scenes
@@ -32,6 +36,7 @@ def train_from(preset: str, model: str | None = None) -> Callable[..., int]:
         preset: Literal["default", "paper", "official"] = preset,  # ty: ignore[invalid-parameter-default]
         cache: Path | None = None,
         shard: Shard = "0/1",
+        cluster: Cluster = None,  # taken by locus.cli
         reading: Reading = AS_STATED,
     ) -> int:
         """Train LoCUS features on posed RGB-D scenes. Run again, it goes on where it stopped.
