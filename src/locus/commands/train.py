@@ -9,11 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-<<<<<<< HEAD
-from locus.commands.options import ModelName, Reading, Shard, check_first, network, say, shard_of, some
-=======
-from locus.commands.options import Cluster, ModelName, Reading, Shard, check_first, network, say, shard_of
->>>>>>> r2-cluster
+from locus.commands.options import Cluster, ModelName, Reading, Shard, check_first, network, say, shard_of, some
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.scenes.collection import find_scenes
