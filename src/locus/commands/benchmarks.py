@@ -18,6 +18,10 @@ from locus.evaluation.localization import Localization
 from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
+from locus.evaluation.protocols.indoor_six import Indoor6
+from locus.evaluation.protocols.rio_ten import Rio10
+from locus.evaluation.protocols.seven_scenes import SevenScenes
+from locus.evaluation.protocols.twelve_scenes import TwelveScenes
 from locus.evaluation.regions import Regions
 from locus.evaluation.report import Shown, write_report, write_results
 from locus.evaluation.retrieval import Retrieval
@@ -173,6 +177,24 @@ def _named(benchmark: type[Benchmark]) -> object:
     return tyro.conf.subcommand(benchmark.name, description=getdoc(benchmark))
 
 
+Published = (
+    Annotated[Evaluate[SevenScenes], _named(SevenScenes)]
+    | Annotated[Evaluate[TwelveScenes], _named(TwelveScenes)]
+    | Annotated[Evaluate[Indoor6], _named(Indoor6)]
+    | Annotated[Evaluate[Rio10], _named(Rio10)]
+)
+
+
+@dataclass(frozen=True)
+class EvaluateProtocol:
+    """Measure by a published protocol, on data that you have downloaded (docs/protocols.md)."""
+
+    which: Annotated[Published, tyro.conf.arg(name="")]
+
+    def run(self) -> int:
+        return self.which.run()
+
+
 Task = (
     Annotated[EvaluateRetrieval, _named(Retrieval)]
     | Annotated[Evaluate[Correspondence], _named(Correspondence)]
@@ -184,6 +206,7 @@ Task = (
     | Annotated[Evaluate[Reuse], _named(Reuse)]
     | Annotated[Evaluate[Yardstick], _named(Yardstick)]
     | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]
+    | Annotated[EvaluateProtocol, tyro.conf.subcommand("protocol")]
 )
 
 
