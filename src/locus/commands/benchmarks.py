@@ -19,6 +19,7 @@ from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.protocols.indoor_six import Indoor6
+from locus.evaluation.protocols.listed_pairs import MegaDepth1500, ScanNet1500
 from locus.evaluation.protocols.rio_ten import Rio10
 from locus.evaluation.protocols.seven_scenes import SevenScenes
 from locus.evaluation.protocols.twelve_scenes import TwelveScenes
@@ -182,6 +183,8 @@ Published = (
     | Annotated[Evaluate[TwelveScenes], _named(TwelveScenes)]
     | Annotated[Evaluate[Indoor6], _named(Indoor6)]
     | Annotated[Evaluate[Rio10], _named(Rio10)]
+    | Annotated[Evaluate[ScanNet1500], _named(ScanNet1500)]
+    | Annotated[Evaluate[MegaDepth1500], _named(MegaDepth1500)]
 )
 
 

@@ -29,7 +29,7 @@ class Benchmark(ABC):
         """A scene as it is measured; a published protocol reads a layout of its own."""
         return reading.load(path)
 
-    def state(self, scene: Scene) -> str:
+    def state(self, scene: Any, /) -> str:
         """A hash of all that is measured of a scene, so that finished parts can be told."""
         return scene_fingerprint(scene)
 

@@ -80,3 +80,53 @@ def rio_ten(root, shots):
 
 LOCALIZATION = {"7scenes": seven_scenes, "12scenes": twelve_scenes, "indoor6": indoor_six, "rio10": rio_ten}
 assert INTRINSICS[0, 2] == FOUR[2]
+
+
+def scannet_room(root, shots):
+    """The images of one recording as ScanNet's exporter numbers them, every fifteenth."""
+    for k, shot in enumerate(shots):
+        save(root / "scene0707_00" / "color" / f"{15 * k}.jpg", shot.image)
+        save_matrix(root / "scene0707_00" / "pose" / f"{15 * k}.txt", shot.world_from_camera)
+
+
+def superglue_list(root, shots, pairs):
+    """Intrinsics are for 1296×968 pixels, whatever the images' size."""
+    scannet_room(root, shots)
+    matrix = INTRINSICS * np.array([[1296 / WIDTH], [968 / HEIGHT], [1]])
+    calibration = " ".join(map(str, matrix.ravel()))
+    lines = []
+    for a, b in pairs:
+        motion = np.linalg.inv(shots[b].world_from_camera) @ shots[a].world_from_camera
+        names = " ".join(f"scene0707_00_frame-{15 * k:06d}.jpg" for k in (a, b))
+        lines.append(f"{names} 0 0 {calibration} {calibration} {' '.join(map(str, motion.ravel()))}")
+    (root / "scannet_test_pairs_with_gt.txt").write_text("\n".join(lines))
+    return [tuple(f"scene0707_00_frame-{15 * k:06d}.jpg" for k in pair) for pair in pairs]
+
+
+def loftr_archive(root, shots, pairs):
+    """Intrinsics are for 640×480 pixels; motions are those of the poses."""
+    scannet_room(root, shots)
+    rows = [(707, 0, 15 * a, 15 * b) for a, b in pairs]
+    np.savez(root / "test.npz", name=np.array(rows, np.uint16), rel_pose=np.zeros((len(rows), 12)))
+    np.savez(root / "intrinsics.npz", scene0707_00=INTRINSICS * np.array([[640 / WIDTH], [480 / HEIGHT], [1]]))
+    return [tuple(f"scene0707_00/{15 * k}" for k in pair) for pair in pairs]
+
+
+def glue_factory_list(root, shots, pairs):
+    matrix = " ".join(map(str, INTRINSICS.ravel()))
+    lines = []
+    for k, shot in enumerate(shots):
+        save(root / "images" / "0015" / f"{k}.jpg", shot.image)
+    for a, b in pairs:
+        motion = np.linalg.inv(shots[b].world_from_camera) @ shots[a].world_from_camera
+        values = " ".join(map(str, [*motion[:3, :3].ravel(), *motion[:3, 3]]))
+        lines.append(f"0015/{a}.jpg 0015/{b}.jpg {matrix} {matrix} {values}")
+    (root / "pairs_calibrated.txt").write_text("\n".join(lines))
+    return [(f"0015/{a}.jpg", f"0015/{b}.jpg") for a, b in pairs]
+
+
+PAIRS = {
+    "superglue": ("scannet1500", superglue_list),
+    "loftr": ("scannet1500", loftr_archive),
+    "glue-factory": ("megadepth1500", glue_factory_list),
+}
