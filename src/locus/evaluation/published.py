@@ -57,3 +57,9 @@ RELATIVE_POSE = _paper(
         "LoCUS": (0.92, 1.69, 0.53, 22.1, 34.5, 0.58),
     },
 )
+SCANNET_1500 = Table(
+    "Published: ScanNet-1500",
+    [Column("AUC@5"), Column("AUC@10"), Column("AUC@20")],
+    [Row("SuperPoint + SuperGlue", (0.1612, 0.3376, 0.5179), "reference")],
+    ["Source: the README of SuperGlue's code (Sarlin et al. 2020), of all 1500 pairs."],
+)

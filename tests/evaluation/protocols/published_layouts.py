@@ -1,9 +1,11 @@
 """The room in the layouts of published protocols, written from their documentation and not from the readers."""
 
+import json
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tests.scenes.layouts import INTRINSICS, save, save_depth, save_matrix, sevenscenes_official
+from tests.scenes.layouts import FLIP, INTRINSICS, save, save_depth, save_matrix, sevenscenes_official
 from tests.scenes.room import CX, CY, FX, FY, HEIGHT, WIDTH
 
 FOUR = (FX, FY, CX - 0.5, CY - 0.5)  # whole-numbered pixel centres
@@ -130,3 +132,29 @@ PAIRS = {
     "loftr": ("scannet1500", loftr_archive),
     "glue-factory": ("megadepth1500", glue_factory_list),
 }
+
+
+def sparse_planes(root, shots, pairs):
+    """Cameras of Habitat: y up, looking along -z; the authors' own folders stand in the names of files."""
+    for k, shot in enumerate(shots):
+        save(root / "rgb" / "house" / f"{k}.png", shot.image)
+
+    def said(pose):
+        x, y, z, w = Rotation.from_matrix(pose[:3, :3]).as_quat()
+        return {"position": pose[:3, 3].tolist(), "rotation": [w, x, y, z]}
+
+    def side(k):
+        camera = said(shots[k].world_from_camera @ FLIP)
+        return {"file_name": f"/Pool1/somebody/rgb/house/{k}.png", "image_id": str(k), "camera": camera}
+
+    data = []
+    for a, b in pairs:
+        motion = np.linalg.inv(shots[b].world_from_camera) @ shots[a].world_from_camera
+        data.append({"0": side(a), "1": side(b), "rel_pose": said(FLIP @ motion @ FLIP), "gt_corrs": []})
+    file = root / "mp3d_planercnn_json" / "cached_set_test.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"info": "", "categories": [], "data": data}))
+    return [(f"house/{a}.png", f"house/{b}.png") for a, b in pairs]
+
+
+PAIRS["sparse planes"] = ("sparseplanes", sparse_planes)

@@ -10,9 +10,12 @@ import numpy as np
 from jaxtyping import Num
 from numpy import ndarray
 
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.pairs import PairLine, read_pairs
 from locus.evaluation.protocols.image_pairs import ImagePair, PairedImage, PairPoses, PairScene
+from locus.evaluation.published import SCANNET_1500
 from locus.evaluation.scene_patches import EvaluationError
+from locus.evaluation.table import Table
 from locus.geometry import invert, rigid
 from locus.scenes import SceneReading
 from locus.scenes.reading import camera_from_opencv, image_size, read_matrix
@@ -45,6 +48,9 @@ class ScanNet1500(PairPoses):
                     camera = camera_from_opencv(matrix, RECORDED, listed)
                     images[name] = PairedImage.of(name, _scannet_file(path, name), camera, SHOWN)
         return _scene(path, images, lines)
+
+    def tables(self, outcome: Outcome) -> list[Table]:
+        return [*super().tables(outcome), SCANNET_1500]
 
 
 @dataclass(frozen=True)
