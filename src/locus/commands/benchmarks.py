@@ -21,6 +21,7 @@ from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.protocols.indoor_six import Indoor6
 from locus.evaluation.protocols.listed_pairs import MegaDepth1500, ScanNet1500
 from locus.evaluation.protocols.paper import paper_tables
+from locus.evaluation.protocols.place_layouts import BaiduMall, SeventeenPlaces, UtmPlaces
 from locus.evaluation.protocols.rio_ten import Rio10
 from locus.evaluation.protocols.seven_scenes import SevenScenes
 from locus.evaluation.protocols.sparse_planes import SparsePlanes
@@ -230,6 +231,9 @@ Published = (
     | Annotated[Evaluate[ScanNet1500], _named(ScanNet1500)]
     | Annotated[Evaluate[MegaDepth1500], _named(MegaDepth1500)]
     | Annotated[Evaluate[SparsePlanes], _named(SparsePlanes)]
+    | Annotated[Evaluate[UtmPlaces], _named(UtmPlaces)]
+    | Annotated[Evaluate[BaiduMall], _named(BaiduMall)]
+    | Annotated[Evaluate[SeventeenPlaces], _named(SeventeenPlaces)]
 )
 
 

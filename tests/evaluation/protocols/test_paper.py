@@ -60,7 +60,7 @@ def test_a_house_that_is_missing_is_told(matterport, tmp_path, capsys):
     (matterport / "val_scenes.txt").write_text("second\nfourth\n")
     words = ["eval", "paper", "--matterport", str(matterport), "--pairs", str(tmp_path), "--methods", "classic"]
     assert main(words) == 2
-    assert "names 2 houses, of which 1 are missing, the first" in " ".join(capsys.readouterr().err.split())
+    assert "names 2 houses, of which 1 are missing:" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

@@ -98,12 +98,6 @@ def houses(matterport: Path, part: str) -> list[Path]:
         )
     folders = [matterport / name for name in file.read_text(encoding="utf-8", errors="replace").split()]
     missing = [folder for folder in folders if not folder.is_dir()]
-    if missing or not folders:
-        raise EvaluationError(
-            f"{file} names {len(folders)} houses, of which {len(missing)} are missing{_first(missing)}"
-        )
+    if missing:
+        raise EvaluationError(f"{file} names {len(folders)} houses, of which {len(missing)} are missing: {missing[0]}")
     return folders
-
-
-def _first(missing: Sequence[Path]) -> str:
-    return f", the first {missing[0]}" if missing else ""
