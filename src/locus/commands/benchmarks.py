@@ -18,6 +18,7 @@ from locus.evaluation.localization import Localization
 from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
+from locus.evaluation.protocols.dense_layouts import Navi, Probe3D
 from locus.evaluation.protocols.indoor_six import Indoor6
 from locus.evaluation.protocols.listed_pairs import MegaDepth1500, ScanNet1500
 from locus.evaluation.protocols.paper import paper_tables
@@ -231,6 +232,8 @@ Published = (
     | Annotated[Evaluate[ScanNet1500], _named(ScanNet1500)]
     | Annotated[Evaluate[MegaDepth1500], _named(MegaDepth1500)]
     | Annotated[Evaluate[SparsePlanes], _named(SparsePlanes)]
+    | Annotated[Evaluate[Probe3D], _named(Probe3D)]
+    | Annotated[Evaluate[Navi], _named(Navi)]
     | Annotated[Evaluate[UtmPlaces], _named(UtmPlaces)]
     | Annotated[Evaluate[BaiduMall], _named(BaiduMall)]
     | Annotated[Evaluate[SeventeenPlaces], _named(SeventeenPlaces)]

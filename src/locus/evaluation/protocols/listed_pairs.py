@@ -39,7 +39,7 @@ class ScanNet1500(PairPoses):
     def load(self, path: Path, reading: SceneReading) -> PairScene:
         listed, archive = path / "scannet_test_pairs_with_gt.txt", path / "test.npz"
         if archive.is_file() and not listed.is_file():
-            return _archived(path, archive)
+            return archived_pairs(path, archive)
         images: dict[str, PairedImage] = {}
         lines = _complete(listed)
         for line in lines:
@@ -112,7 +112,7 @@ def _scannet_file(root: Path, name: str) -> Path:
     return next((place for place in places if place.is_file()), places[1])
 
 
-def _archived(root: Path, archive: Path) -> PairScene:
+def archived_pairs(root: Path, archive: Path) -> PairScene:
     """LoFTR's: rows of scene, recording, and the numbers of two frames; motions are of ScanNet's own poses."""
     named = _arrays(archive)
     rows = named.get("name", np.zeros(0))
