@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from numpy import ndarray
 
-from locus.evaluation.matchers import KEYPOINT_MATCHERS, KeypointMatcher
+from locus.evaluation.matchers import KeypointMatcher, keypoint_words
 from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import error_of
 from locus.evaluation.outcome import Benchmark, Outcome
@@ -100,7 +100,7 @@ class PairPoses(Benchmark):
         return [self.rule, self.radius, self.seed, points]  # where the list lies makes no difference
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
-        return {**KEYPOINT_MATCHERS, **predictions(given, PosePredictions)}
+        return {**keypoint_words(given), **predictions(given, PosePredictions)}
 
     def measure(self, method: Competitor, scene: PairScene) -> dict[str, Any]:
         """Errors of every pair, None where there is no pose."""
