@@ -17,13 +17,14 @@ from torch import Tensor
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.methods import Chance, Competitor, ModelMethod, Truth
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome
+from locus.evaluation.protocols.frame_protocol import FrameProtocol
 from locus.evaluation.protocols.image_pairs import PairScene
-from locus.evaluation.scene_patches import EvaluationError, OpenedScene
+from locus.evaluation.scene_patches import EvaluationError
 from locus.evaluation.table import Cell, Column, Table
 from locus.files import content_hash
 from locus.geometry import pose_error, transform
-from locus.scenes import Frame, Scene
+from locus.scenes import Frame
 
 STEP = 4  # pixels between points: Probe3D works on images of a quarter of the size
 KEPT = 1000  # matches, those with the smallest ratio of the two nearest distances
@@ -43,7 +44,7 @@ class SeenPoints:
 
 
 @dataclass(frozen=True)
-class DenseCorrespondence(Benchmark):
+class DenseCorrespondence(FrameProtocol):
     """What both data sets have in common."""
 
     radius: float = 0.2
@@ -59,12 +60,6 @@ class DenseCorrespondence(Benchmark):
     """Degrees between two views: where ranges begin and end,"""
     counted: ClassVar[str]
     """and what is told by range."""
-
-    def given(self, opened: OpenedScene) -> Scene:
-        return opened.scene
-
-    def state(self, scene: PairScene) -> str:
-        return content_hash(super().state(scene), *((pair.a, pair.b, pair.b_from_a.tolist()) for pair in scene.pairs))
 
     def measure(self, method: Competitor, scene: PairScene) -> dict[str, Any]:
         """The share of matches within each limit, of every pair."""

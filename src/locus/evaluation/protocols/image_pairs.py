@@ -14,16 +14,17 @@ from numpy import ndarray
 from locus.evaluation.matchers import KeypointMatcher, keypoint_words
 from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import error_of
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.pose_tables import COUNTED, auc_table, errors_table, most
 from locus.evaluation.predictions import PosePredictions
-from locus.evaluation.scene_patches import EvaluationError, OpenedScene
+from locus.evaluation.protocols.frame_protocol import FrameProtocol, ProtocolScene
+from locus.evaluation.scene_patches import EvaluationError
 from locus.evaluation.specs import predictions
 from locus.evaluation.table import Table
 from locus.files import content_hash
 from locus.geometry import Camera
 from locus.keypoints.fusion import point_scales
-from locus.scenes import Frame, Scene
+from locus.scenes import Frame
 from locus.scenes.lens import Lens
 from locus.scenes.source import CalibratedFile
 from locus.tasks.matching import PAPER, Matches, Rule, match, matched_pixels
@@ -46,10 +47,13 @@ class ImagePair:
 
 
 @dataclass(frozen=True, eq=False)
-class PairScene(Scene):
+class PairScene(ProtocolScene):
     """The images that a list names, and its pairs."""
 
     pairs: tuple[ImagePair, ...] = ()
+
+    def truth(self) -> object:
+        return [(pair.a, pair.b, pair.b_from_a.tolist()) for pair in self.pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ class PairedImage(CalibratedFile):
 
 
 @dataclass(frozen=True)
-class PairPoses(Benchmark):
+class PairPoses(FrameProtocol):
     """What all lists of pairs have in common."""
 
     rule: Literal["points", "mutual", "paper"] = "points"
@@ -88,12 +92,6 @@ class PairPoses(Benchmark):
     """Metres: which scale of a model of several is asked, where it matches patches."""
     seed: int = 0
     """Of RANSAC."""
-
-    def given(self, opened: OpenedScene) -> Scene:
-        return opened.scene
-
-    def state(self, scene: PairScene) -> str:
-        return content_hash(super().state(scene), *((pair.a, pair.b, pair.b_from_a.tolist()) for pair in scene.pairs))
 
     def fingerprint(self) -> Any:
         points = points_fingerprint() if self.rule == "points" else ""

@@ -15,10 +15,10 @@ from scipy.cluster.vq import kmeans2
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.methods import Chance, Competitor, ModelMethod
-from locus.evaluation.outcome import Benchmark, Outcome
-from locus.evaluation.scene_patches import EvaluationError, OpenedScene, at_least
+from locus.evaluation.outcome import Outcome
+from locus.evaluation.protocols.frame_protocol import FrameProtocol, ProtocolScene
+from locus.evaluation.scene_patches import EvaluationError, at_least
 from locus.evaluation.table import Cell, Column, Table
-from locus.files import content_hash
 from locus.scenes import Scene
 
 FIRST = (1, 5, 10)
@@ -27,7 +27,7 @@ ROUNDS = 25  # of k-means
 
 
 @dataclass(frozen=True, eq=False)
-class PlaceScene(Scene):
+class PlaceScene(ProtocolScene):
     """The images of a database, and after them those that are looked for in it."""
 
     database: int = 0
@@ -35,9 +35,12 @@ class PlaceScene(Scene):
     positives: tuple[frozenset[int], ...] = ()
     """Of each query, the images of the database that show the same place."""
 
+    def truth(self) -> object:
+        return self.database, [sorted(each) for each in self.positives]
+
 
 @dataclass(frozen=True)
-class PlaceRecognition(Benchmark):
+class PlaceRecognition(FrameProtocol):
     """What all layouts have in common."""
 
     words_of_vlad: int = 64
@@ -47,12 +50,6 @@ class PlaceRecognition(Benchmark):
 
     def __post_init__(self) -> None:
         at_least(1, words_of_vlad=self.words_of_vlad)
-
-    def given(self, opened: OpenedScene) -> Scene:
-        return opened.scene
-
-    def state(self, scene: PlaceScene) -> str:
-        return content_hash(super().state(scene), scene.database, [sorted(each) for each in scene.positives])
 
     def fingerprint(self) -> Any:
         return [self.words_of_vlad, self.seed]

@@ -17,12 +17,12 @@ from locus.evaluation.localization import within
 from locus.evaluation.localizers import WITH_DEPTH
 from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import median
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome
 from locus.evaluation.predictions import LocationPredictions
-from locus.evaluation.scene_patches import EvaluationError, OpenedScene, at_least
+from locus.evaluation.protocols.frame_protocol import FrameProtocol, ProtocolScene
+from locus.evaluation.scene_patches import EvaluationError, at_least
 from locus.evaluation.specs import predictions
 from locus.evaluation.table import Cell, Column, Row, Table
-from locus.files import content_hash
 from locus.geometry import Camera, invert, pose_error, transform
 from locus.landmarks import LandmarkMap
 from locus.scenes import Frame, Scene
@@ -44,11 +44,14 @@ Answer = Callable[[Frame], Mapping[str, Float[ndarray, "4 4"] | None]]
 
 
 @dataclass(frozen=True, eq=False)
-class SplitScene(Scene):
+class SplitScene(ProtocolScene):
     """A scene that a published split divides."""
 
     queries: frozenset[str] = frozenset()
     """Names of the frames to localize. The others make the map."""
+
+    def truth(self) -> object:
+        return sorted(self.queries)
 
     def part(self, asked: bool, every: int = 1) -> Scene:
         """The frames to localize, or those that make the map."""
@@ -60,7 +63,7 @@ class SplitScene(Scene):
 
 
 @dataclass(frozen=True)
-class SplitLocalization(Benchmark):
+class SplitLocalization(FrameProtocol):
     """What all of these protocols have in common."""
 
     every: int = 1
@@ -71,17 +74,11 @@ class SplitLocalization(Benchmark):
     def __post_init__(self) -> None:
         at_least(1, every=self.every)
 
-    def given(self, opened: OpenedScene) -> Scene:
-        return opened.scene
-
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
         return predictions(given, LocationPredictions)
 
     def fingerprint(self) -> Any:
         return [self.every, self.seed, points_fingerprint()]  # poses are the scene's
-
-    def state(self, scene: SplitScene) -> str:
-        return content_hash(super().state(scene), sorted(scene.queries))
 
     def measure(self, method: Competitor, scene: SplitScene) -> dict[str, Any]:
         """Every query of one scene, with its depth and by colour alone."""
