@@ -7,10 +7,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from locus.cli import main
-from locus.evaluation.protocols.listed_pairs import ScanNet1500
+from locus.errors import LocusError
+from locus.evaluation.protocols.listed_pairs import MegaDepth1500, ScanNet1500
 from locus.evaluation.scene_patches import EvaluationError
 from locus.scenes import SceneReading
-from tests.evaluation.protocols.published_layouts import PAIRS, loftr_archive, superglue_list
+from tests.evaluation.protocols.published_layouts import PAIRS, glue_factory_list, loftr_archive, superglue_list
 from tests.evaluation.protocols.test_split_localization import SHOTS, evaluated, kept  # noqa: F401  a fixture
 from tests.evaluation.test_pose import superglue_auc
 from tests.scenes import room
@@ -99,6 +100,22 @@ def test_strange_archives_are_refused_in_one_sentence(tmp_path, capsys):
     (tmp_path / "test.npz").write_bytes(b"PK\x03\x04 no archive")
     assert main(["eval", "protocol", "scannet1500", str(tmp_path), "--methods", "sift-ratio"]) == 1
     assert "not an archive of plain arrays" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "write", "file"),
+    [
+        (ScanNet1500, superglue_list, "scannet_test_pairs_with_gt.txt"),
+        (MegaDepth1500, glue_factory_list, "pairs_calibrated.txt"),
+    ],
+)
+def test_a_list_cannot_name_files_elsewhere(protocol, write, file, tmp_path):
+    (tmp_path / "data").mkdir()
+    name = write(tmp_path / "data", SHOTS, CHOSEN)[0][0]
+    listed = tmp_path / "data" / file
+    listed.write_text(listed.read_text().replace(name, f"../../{name}"))
+    with pytest.raises(LocusError, match="points outside"):
+        protocol().load(tmp_path / "data", SceneReading())
 
 
 def test_a_missing_image_is_an_error(tmp_path):

@@ -18,7 +18,7 @@ from locus.evaluation.scene_patches import EvaluationError
 from locus.evaluation.table import Table
 from locus.geometry import invert, rigid
 from locus.scenes import SceneReading
-from locus.scenes.reading import camera_from_opencv, image_size, read_matrix
+from locus.scenes.reading import camera_from_opencv, image_size, path_inside, read_matrix
 
 SHOWN = (640, 480)  # what SuperGlue and LoFTR resize ScanNet's images to; LoFTR's intrinsics are for it
 RECORDED = (1296, 968)  # what SuperGlue's intrinsics are for
@@ -46,7 +46,7 @@ class ScanNet1500(PairPoses):
             for name, matrix in _calibrated(line):
                 if name not in images:
                     camera = camera_from_opencv(matrix, RECORDED, listed)
-                    images[name] = PairedImage.of(name, _scannet_file(path, name), camera, SHOWN)
+                    images[name] = PairedImage.of(name, _scannet_file(path, name, reading), camera, SHOWN)
         return _scene(path, images, lines)
 
     def tables(self, outcome: Outcome) -> list[Table]:
@@ -66,16 +66,17 @@ class MegaDepth1500(PairPoses):
     name = "megadepth1500"
 
     def load(self, path: Path, reading: SceneReading) -> PairScene:
-        file, images = path / "pairs_calibrated.txt", {}
-        lines = _complete(file)
+        listed, images = path / "pairs_calibrated.txt", {}
+        lines = _complete(listed)
         for line in lines:
             for name, matrix in _calibrated(line):
                 if name not in images:
-                    size = image_size(path / "images" / name)
+                    file = path_inside(path / "images", name, reading.allow_outside)
+                    size = image_size(file)
                     scale = min(1.0, self.longest / max(size))
                     shown = round(size[0] * scale), round(size[1] * scale)
-                    camera = camera_from_opencv(matrix, size, file)
-                    images[name] = PairedImage.of(name, path / "images" / name, camera, shown)
+                    camera = camera_from_opencv(matrix, size, listed)
+                    images[name] = PairedImage.of(name, file, camera, shown)
         return _scene(path, images, lines)
 
     def fingerprint(self) -> Any:
@@ -101,13 +102,13 @@ def _scene(path: Path, images: dict[str, PairedImage], lines: list[PairLine]) ->
     return PairScene(path.resolve().name, "pairs", list(images.values()), folder=path, pairs=pairs)
 
 
-def _scannet_file(root: Path, name: str) -> Path:
+def _scannet_file(root: Path, name: str, reading: SceneReading) -> Path:
     """An image of SuperGlue's list: under its own name, or where ScanNet's exporter and LoFTR put it."""
-    said = SCANNET.search(name)
+    own, said = path_inside(root, name, reading.allow_outside), SCANNET.search(name)
     if said is None:
-        return root / name
+        return own
     number = int(said[2])
-    places = [root / name, root / said[1] / "color" / f"{number}.jpg"]
+    places = [own, root / said[1] / "color" / f"{number}.jpg"]
     places += [root / said[1] / "sens" / f"frame-{number:06d}.color.jpg"]
     return next((place for place in places if place.is_file()), places[1])
 

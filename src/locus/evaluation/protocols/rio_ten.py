@@ -42,6 +42,8 @@ class Rio10(SplitLocalization):
 
 def _rio10_camera(scene: Path, folder: Path) -> tuple[float, ...]:
     yaml, text = folder / "camera.yaml", scene / "intrinsics.txt"
+    if not text.is_file():
+        text = scene.parent / "intrinsics.txt"  # one for all scenes
     words: Sequence[str] = ()
     if yaml.is_file() and (said := MODEL.search(yaml.read_text(errors="replace"))) is not None:
         words = said[1].replace(",", " ").split()
