@@ -138,7 +138,8 @@ class SplitLocalization(FrameProtocol):
         parts = {part.scene: part.measured for part in outcome.parts}
         counted = [next(iter(each["answers"].values())) for each in parts.values()]
         lost = sum(each["left out"] for each in parts.values())
-        note = f"{sum(map(len, counted))} frames of {len(parts)} scenes. Every answer counts; a frame without one is wrong."
+        frames = sum(map(len, counted))
+        note = f"{frames} frames of {len(parts)} scenes. Every answer counts; a frame without one is wrong."
         if lost:
             note += f" {lost} frames are left out because their pose cannot be read."
         if self.every > 1:
