@@ -1,6 +1,7 @@
 """Visual place recognition: is an image of the same place among the most similar images of a database?
 
-An image is described as AnyLoc does it: its features, VLAD over a vocabulary of the database's own features.
+An image is described as AnyLoc does it: VLAD of its features, over a vocabulary of the database's own. GeM was tried
+beside it in generated houses, and found fewer of the frames that were taken near by.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,9 @@ class PlaceRecognition(FrameProtocol):
     """What all layouts have in common."""
 
     words_of_vlad: int = 64
-    """Size of the vocabulary, for each scale of a model."""
+    """Size of the vocabulary."""
+    radius: float = 0.6
+    """Metres: which scale of a model of several is asked."""
     seed: int = 0
     """Of the vocabulary."""
 
@@ -52,7 +55,7 @@ class PlaceRecognition(FrameProtocol):
         at_least(1, words_of_vlad=self.words_of_vlad)
 
     def fingerprint(self) -> Any:
-        return [self.words_of_vlad, self.seed]
+        return [self.words_of_vlad, self.radius, self.seed]
 
     def measure(self, method: Competitor, scene: PlaceScene) -> dict[str, Any]:
         """For every query, the place of the first right image in the list; None if there is none to find."""
@@ -66,23 +69,21 @@ class PlaceRecognition(FrameProtocol):
         return {"ranks": first_ranks(order, scene.positives), "database": scene.database}
 
     def _described(self, method: ModelMethod, scene: PlaceScene) -> Float[ndarray, "images d"]:
-        """Every scale by itself, one after the other."""
-        # Twice over the images: features of thousands do not fit into memory.
+        # Twice over the images: the features of thousands do not fit into memory.
         share = max(1, SAMPLED // scene.database)
         random = np.random.default_rng(self.seed)
         samples = []
         for index in range(scene.database):
-            flat = _flat(method, scene, index)
-            samples.append(flat[:, random.permutation(flat.shape[1])[:share]])
-        pooled = np.concatenate(samples, axis=1)
-        count = min(self.words_of_vlad, pooled.shape[1])
-        vocabularies = [kmeans2(each, count, ROUNDS, minit="++", seed=self.seed)[0] for each in pooled]
-        return np.stack(
-            [
-                np.concatenate([vlad(*pair) for pair in zip(_flat(method, scene, index), vocabularies, strict=True)])
-                for index in range(len(scene))
-            ]
-        )
+            flat = self._flat(method, scene, index)
+            samples.append(flat[random.permutation(len(flat))[:share]])
+        pooled = np.concatenate(samples)
+        words, _ = kmeans2(pooled, min(self.words_of_vlad, len(pooled)), ROUNDS, minit="++", seed=self.seed)
+        return np.stack([vlad(self._flat(method, scene, index), words) for index in range(len(scene))])
+
+    @torch.no_grad()
+    def _flat(self, method: ModelMethod, scene: Scene, index: int) -> Float[ndarray, "n c"]:
+        features = method.model.features(scene[index].image)[method.scale(self.radius)]
+        return features.cpu().double().flatten(0, 1).numpy()
 
     def tables(self, outcome: Outcome) -> list[Table]:
         """Recall at 1, 5 and 10, of each layout and its queries."""
@@ -97,17 +98,12 @@ class PlaceRecognition(FrameProtocol):
         lost = sum(rank is None for rank in ranks)
         images = sum(measured["database"] for measured in parts.values())
         notes = [
-            f"{len(ranks)} queries, {images} images in the database; VLAD of {self.words_of_vlad} words for each scale."
+            f"{len(ranks)} queries, {images} images in the database; VLAD of {self.words_of_vlad} words."
             + (f" {lost} queries have no image of their place in the database, and count as wrong." if lost else ""),
             f"In brackets: 95 % of {DRAWS:,} bootstrap draws of queries.",
         ]
         columns = [Column(f"Recall@{first}") for first in FIRST]
         return [Table(f"{self.name}: place recognition", columns, outcome.rows(cells), notes)]
-
-
-@torch.no_grad()
-def _flat(method: ModelMethod, scene: Scene, index: int) -> Float[ndarray, "scales n c"]:
-    return method.model.features(scene[index].image).cpu().double().flatten(1, 2).numpy()
 
 
 def vlad(features: Float[ndarray, "n c"], words: Float[ndarray, "k c"]) -> Float[ndarray, " kc"]:
