@@ -7,7 +7,7 @@ import torch
 import transformers
 
 from locus.errors import LocusError
-from locus.evaluation.matchers import KEYPOINT_MATCHERS, KeypointMatcher, mutual, ratio
+from locus.evaluation.matchers import KEYPOINT_MATCHERS, KeypointMatcher, keypoint_words, mutual, ratio
 from locus.evaluation.methods import Unavailable
 from locus.evaluation.specs import MethodOptions, methods_of
 from locus.keypoints import Keypoints, detection, detector
@@ -123,6 +123,35 @@ def test_weights_of_another_network_are_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "lightglue"}')
     with pytest.raises(LocusError, match="does not hold the weights of a SuperPoint"):
         detector(f"superpoint={tmp_path}")
+
+
+@pytest.fixture(scope="module")
+def authors_file(tmp_path_factory):
+    """A file of the layout of superpoint_v1.pth, and the same network in the library's own layout."""
+    torch.manual_seed(0)
+    network = transformers.SuperPointForKeypointDetection(transformers.SuperPointConfig())
+    folder = tmp_path_factory.mktemp("authors")
+    network.save_pretrained(folder / "library")
+    layers = ["1a", "1b", "2a", "2b", "3a", "3b", "4a", "4b", "Pa", "Pb", "Da", "Db"]
+    parts = [f"conv{layer}.{part}" for layer in layers for part in ("weight", "bias")]
+    torch.save(dict(zip(parts, network.state_dict().values(), strict=True)), folder / "superpoint_v1.pth")
+    return folder
+
+
+@pytest.mark.parametrize("word", ["superpoint-nn", "superpoint-fginn"])
+def test_superpoint_takes_its_authors_file(authors_file, patches, monkeypatch, word):
+    monkeypatch.setattr(detection, "SHORTER", 64)
+    words = [f"{word}={authors_file / name}" for name in ("superpoint_v1.pth", "library")]
+    found = [method.match(patches, 0, 0) for method in methods_of(words, MethodOptions(), keypoint_words(words))]
+    assert len(found[0])
+    assert np.allclose(found[0].pixels_a, found[1].pixels_a)
+    assert np.allclose(found[0].scores, found[1].scores)
+
+
+def test_another_file_is_no_superpoint(tmp_path):
+    torch.save({"conv1a.weight": torch.zeros(3)}, tmp_path / "other.pth")
+    with pytest.raises(LocusError, match=r"is not superpoint_v1\.pth"):
+        detector(f"superpoint={tmp_path / 'other.pth'}")
 
 
 @pytest.mark.parametrize("word", KEYPOINT_MATCHERS)

@@ -213,7 +213,7 @@ def test_true_matches_give_true_poses(rooms, tmp_path, solver, scale):
 def test_true_matches_are_right_matches_and_random_ones_hardly_ever(rooms, tmp_path):
     protocol = RelativePoses(pairs=3, solver="3d-3d")
     outcome = run(protocol, [TrueMatcher(), Chance()], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    matches, confidence, trust = protocol.tables(outcome)[4:]
+    matches, confidence, trust, _ = protocol.tables(outcome)[4:]
     (true_count, true_right, _), (count, right, stuck) = (row.cells for row in matches.rows)
     pairs = outcome.parts[0].measured["pairs"]
     assert true_count.value == pytest.approx(np.mean([pair["matches"] for pair in pairs]))
@@ -241,14 +241,15 @@ def test_the_table_counts_pairs_without_a_pose_as_wrong(rooms, patches, tmp_path
     file = tmp_path / "theirs.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
     outcome = run(protocol, [PosePredictions(file)], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    main_table, auc, auc_by_overlap, by_overlap = outcome.benchmark.tables(outcome)
+    main_table, auc, auc_by_overlap, by_overlap, published = outcome.benchmark.tables(outcome)
     cells = main_table.rows[0].cells
     share = 1 - 1 / len(pairs)
     assert [cell.value for cell in cells] == pytest.approx([0, 0, share, 0, 0, share], abs=1e-5)
     assert [cell.value for cell in auc.rows[0].cells[:3]] == pytest.approx([share] * 3, abs=1e-3)
     assert auc.rows[0].cells[3] == pytest.approx(1 / len(pairs))
     assert len(by_overlap.rows) == 1
-    assert main_table.rows[-1].label == "paper: LoCUS"
+    assert published.rows[-1].label == "LoCUS"
+    assert {row.kind for row in main_table.rows} == {"measured"}  # no row of other data beside ours
     parts = [cell for cell in auc_by_overlap.rows[0].cells[2::3] if cell is not None]  # AUC@20 of each range
     assert min(cell.value for cell in parts) < 1 - 1 / len(pairs) < max(cell.value for cell in parts)
 

@@ -18,6 +18,15 @@ from locus.evaluation.localization import Localization
 from locus.evaluation.methods import ModelMethod
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
+from locus.evaluation.protocols.dense_layouts import Navi, Probe3D
+from locus.evaluation.protocols.indoor_six import Indoor6
+from locus.evaluation.protocols.listed_pairs import MegaDepth1500, ScanNet1500
+from locus.evaluation.protocols.paper import paper_tables
+from locus.evaluation.protocols.place_layouts import BaiduMall, SeventeenPlaces, UtmPlaces
+from locus.evaluation.protocols.rio_ten import Rio10
+from locus.evaluation.protocols.seven_scenes import SevenScenes
+from locus.evaluation.protocols.sparse_planes import SparsePlanes
+from locus.evaluation.protocols.twelve_scenes import TwelveScenes
 from locus.evaluation.regions import Regions
 from locus.evaluation.report import Shown, write_report, write_results
 from locus.evaluation.retrieval import Retrieval
@@ -169,8 +178,76 @@ class EvaluateAblate:
         return show(outcome, shown, "text", None, self.out)
 
 
+@dataclass(frozen=True, kw_only=True)
+class EvaluatePaper:
+    """Make the paper's three tables in its own protocol, from Matterport3D; deviations stand below each.
+
+    PCA is fitted to the training houses. Needs labels, and SparsePlanes' pairs (docs/protocols.md).
+    """
+
+    matterport: Path
+    """A folder of houses as Matterport3D unpacks, with train_scenes.txt, val_scenes.txt and test_scenes.txt."""
+    pairs: Path
+    """SparsePlanes' folder: mp3d_planercnn_json/cached_set_test.json and rgb/."""
+    methods: tuple[str, ...]
+    """As for the other benchmarks; words of one table alone are left out of the others."""
+    batches: int = 4
+    """Batches of 16 images of each house, for Table 1."""
+    resolution: int = 252
+    """Pixels of an image's shorter side for bare backbones."""
+    report: Path | None = None
+    """Write a page for each table to this folder."""
+    style: Style = "text"
+    """How tables are printed."""
+    fresh: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Measure again what was finished before."""
+    cache: Path | None = None
+    """Where the frozen backbones' tokens are cached. By default ~/.cache/locus, or $LOCUS_CACHE."""
+
+    def run(self) -> int:
+        parts = paper_tables(self.matterport, self.pairs, self.batches)
+        alone = {word for part in parts for word in part.benchmark.words(self.methods)} - {"truth", "random"}
+        options = MethodOptions(parts[0].scenes["training"], self.resolution, self.cache, progress=True)
+        worst = 0
+        for part in parts:
+            benchmark = part.benchmark
+            own = benchmark.words(self.methods)
+            words = [word for word in self.methods if word in own or word not in alone]
+            outcome = run(benchmark, methods_of(words, options, own), part.scenes, fresh=self.fresh, progress=True)
+            shown = Shown(part.tables(outcome), benchmark.figures(outcome)) if outcome.parts else Shown([])
+            folder = None if self.report is None else self.report / benchmark.name
+            worst = max(worst, show(outcome, shown, self.style, None, folder))
+        return worst
+
+
 def _named(benchmark: type[Benchmark]) -> object:
     return tyro.conf.subcommand(benchmark.name, description=getdoc(benchmark))
+
+
+Published = (
+    Annotated[Evaluate[SevenScenes], _named(SevenScenes)]
+    | Annotated[Evaluate[TwelveScenes], _named(TwelveScenes)]
+    | Annotated[Evaluate[Indoor6], _named(Indoor6)]
+    | Annotated[Evaluate[Rio10], _named(Rio10)]
+    | Annotated[Evaluate[ScanNet1500], _named(ScanNet1500)]
+    | Annotated[Evaluate[MegaDepth1500], _named(MegaDepth1500)]
+    | Annotated[Evaluate[SparsePlanes], _named(SparsePlanes)]
+    | Annotated[Evaluate[Probe3D], _named(Probe3D)]
+    | Annotated[Evaluate[Navi], _named(Navi)]
+    | Annotated[Evaluate[UtmPlaces], _named(UtmPlaces)]
+    | Annotated[Evaluate[BaiduMall], _named(BaiduMall)]
+    | Annotated[Evaluate[SeventeenPlaces], _named(SeventeenPlaces)]
+)
+
+
+@dataclass(frozen=True)
+class EvaluateProtocol:
+    """Measure by a published protocol, on data that you have downloaded (docs/protocols.md)."""
+
+    which: Annotated[Published, tyro.conf.arg(name="")]
+
+    def run(self) -> int:
+        return self.which.run()
 
 
 Task = (
@@ -184,6 +261,8 @@ Task = (
     | Annotated[Evaluate[Reuse], _named(Reuse)]
     | Annotated[Evaluate[Yardstick], _named(Yardstick)]
     | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]
+    | Annotated[EvaluateProtocol, tyro.conf.subcommand("protocol")]
+    | Annotated[EvaluatePaper, tyro.conf.subcommand("paper")]
 )
 
 

@@ -1,7 +1,7 @@
 """What finds the same spots in two images: features through LoCUS's matching, keypoints, or the truth itself."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -178,3 +178,15 @@ KEYPOINT_MATCHERS: dict[str, Callable[[], Competitor]] = {
     ),
     "superpoint-lightglue": partial(_by_glue, "SuperPoint + LightGlue", "superpoint"),
 }
+
+
+def keypoint_words(given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
+    """Every word that means keypoints, and those given as `superpoint-nn=FILE`, with weights that the user brings."""
+    brought = {}
+    for word in given:
+        name, _, file = word.partition("=")
+        made = KEYPOINT_MATCHERS.get(name)
+        if file and isinstance(made, partial) and made.func is _by_rule:
+            label, detected, *rest = made.args
+            brought[word] = partial(_by_rule, label, f"{detected}={file}", *rest)
+    return {**KEYPOINT_MATCHERS, **brought}

@@ -13,6 +13,8 @@ from locus.evaluation.figures import Line
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.scene_patches import OpenedScene, ScenePatches
 from locus.evaluation.table import Cell, Row, Table
+from locus.scenes import Scene, SceneReading
+from locus.scenes.fingerprint import scene_fingerprint
 from locus.scenes.scene_pictures import Picture
 
 
@@ -22,6 +24,18 @@ class Benchmark(ABC):
     name: ClassVar[str]
     together: ClassVar[bool] = False
     """Whether all scenes are measured at once, and not one after the other."""
+
+    def load(self, path: Path, reading: SceneReading) -> Scene:
+        """A scene as it is measured; a published protocol reads a layout of its own."""
+        return reading.load(path)
+
+    def state(self, scene: Any, /) -> str:
+        """A hash of all that is measured of a scene, so that finished parts can be told."""
+        return scene_fingerprint(scene)
+
+    def given(self, opened: OpenedScene) -> Any:
+        """What `measure` is told of a scene: its patches, unless the frames alone are enough."""
+        return opened.patches
 
     @abstractmethod
     def measure(self, method: Any, patches: Any, /) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from locus.opening import read_text
 
 OVERLAP = (0.1, 0.25, 0.5, 1.0)  # pairs that see less of each other are not drawn
 SUPERGLUE = 2 + 2 + 9 + 9 + 16  # name_a name_b rot_a rot_b K_a K_b T_b_from_a
+CALIBRATED = 2 + 9 + 9 + 9 + 3  # name_a name_b K_a K_b R t, as glue-factory lists pairs
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def pair_of(patches: ScenePatches, a: int, b: int) -> FramePair:
 
 
 def read_pairs(path: Path) -> list[PairLine]:
-    """Lines `name_a name_b`, or SuperGlue's 38 values; empty lines and those that begin with # are skipped."""
+    """Lines `name_a name_b`, SuperGlue's 38 values or glue-factory's 32; those empty or begun with # are skipped."""
     if not path.is_file():
         raise EvaluationError(f"{path}, the file of pairs, does not exist")
     pairs, seen = [], set()
@@ -107,8 +108,15 @@ def read_pairs(path: Path) -> list[PairLine]:
 def _named(words: Sequence[str]) -> PairLine:
     if len(words) == 2:
         return PairLine(words[0], words[1])
+    if len(words) == CALIBRATED:
+        values = np.array(words[2:], np.float64)
+        b_from_a = np.eye(4)
+        b_from_a[:3, :3], b_from_a[:3, 3] = values[18:27].reshape(3, 3), values[27:]
+        return PairLine(words[0], words[1], rigid(b_from_a), (values[:9].reshape(3, 3), values[9:18].reshape(3, 3)))
     if len(words) != SUPERGLUE:
-        raise EvaluationError(f"a pair has 2 names, or SuperGlue's {SUPERGLUE} values, not {len(words)}")
+        raise EvaluationError(
+            f"a pair has 2 names, glue-factory's {CALIBRATED} values, or SuperGlue's {SUPERGLUE}, not {len(words)}"
+        )
     if (words[2], words[3]) != ("0", "0"):
         raise EvaluationError("turned images (the third and fourth value) are not supported; turn them upright")
     values = np.array(words[4:], np.float64)

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.evaluation.calibration import judged_motion
-from locus.evaluation.matchers import KEYPOINT_MATCHERS, FeatureMatcher, Matcher, PointMatcher, TrueMatcher
+from locus.evaluation.matchers import FeatureMatcher, Matcher, PointMatcher, TrueMatcher, keypoint_words
 from locus.evaluation.methods import Competitor, Method, ModelMethod
 from locus.evaluation.metrics import error_of
 from locus.evaluation.outcome import Benchmark, Outcome
@@ -134,7 +134,7 @@ class RelativePoses(Benchmark):
 
     def words(self, given: Sequence[str]) -> Mapping[str, Callable[[], Competitor]]:
         patches = {word: partial(self._by_patches, word) for word in given if word.endswith(PATCHES)}
-        return {"truth": TrueMatcher, **KEYPOINT_MATCHERS, **predictions(given, PosePredictions), **patches}
+        return {"truth": TrueMatcher, **keypoint_words(given), **predictions(given, PosePredictions), **patches}
 
     def _by_patches(self, word: str) -> FeatureMatcher:
         """A model's patches, by mutual nearest neighbours, whatever the rule."""

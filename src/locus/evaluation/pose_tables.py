@@ -1,5 +1,6 @@
 """The tables and figures of relative pose: errors, the area under their curve, and what answers are worth."""
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -14,20 +15,25 @@ from locus.evaluation.methods import Competitor
 from locus.evaluation.metrics import area_under_curve, median
 from locus.evaluation.outcome import Outcome
 from locus.evaluation.pairs import between, read_pairs
-from locus.evaluation.published import NOTE, RELATIVE_POSE, reference_rows
+from locus.evaluation.published import RELATIVE_POSE
 from locus.evaluation.table import Cell, Column, Table
 
 RIGHT = 0.3  # metres that the two points of a right match lie apart, at most
 CONFIDENT = (0.0, 0.1, 0.5, 0.9, 1.0)  # ranges of confidence, and the degrees that it promises a rotation is right to:
 PROMISED = 15.0
+COUNTED = (
+    "A pair without a pose is wrong in medians, shares and AUC, and left out of means; 'no pose' is their share.",
+    f"In brackets: 95 % of {DRAWS:,} bootstrap draws of pairs.",
+)
 
 
 def pose_tables(outcome: Outcome) -> list[Table]:
     """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""
-    made = [_main(outcome), _by_auc(outcome), _auc_by_overlap(outcome), _by_overlap(outcome)]
+    made = [errors_table(outcome, _notes(outcome)), auc_table(outcome), _auc_by_overlap(outcome), _by_overlap(outcome)]
     matched = any("matches" in pair for part in outcome.parts for pair in part.measured["pairs"])
     trust = trust_table(outcome, "Relative pose: trust", partial(_answers, outcome))
-    return [*made, _by_matches(outcome), _by_confidence(outcome), trust] if matched else made
+    more = [_by_matches(outcome), _by_confidence(outcome), trust] if matched else []
+    return [*made, *more, RELATIVE_POSE]
 
 
 def pose_figures(outcome: Outcome) -> list[tuple[str, str]]:
@@ -49,14 +55,16 @@ def errors(outcome: Outcome, label: str, overlap: tuple[float, float] = (0.0, 1.
     """Metres, degrees and degrees of direction of a method's pairs; infinite where there is no pose."""
     pairs = outcome.measured(label, "pairs")
     rows = np.array([pair["errors"] or [np.inf] * 3 for pair in pairs]).reshape(-1, 3)
-    return rows[between(np.array([pair["overlap"] for pair in pairs]), *overlap)]
+    return rows[between(np.array([pair.get("overlap", 1.0) for pair in pairs]), *overlap)]
 
 
 def _answers(outcome: Outcome, method: Competitor) -> list[Judged]:
     return [pair["trust"] for pair in outcome.measured(method.label, "pairs") if pair.get("trust")]
 
 
-def _main(outcome: Outcome) -> Table:
+def errors_table(outcome: Outcome, notes: Sequence[str]) -> Table:
+    """Errors of translation and rotation, as the paper's Table 3 has them."""
+
     def cells(method: Competitor) -> list[Cell]:
         values = errors(outcome, method.label)
         posed = values[np.isfinite(values[:, 0])]
@@ -70,22 +78,23 @@ def _main(outcome: Outcome) -> Table:
             )
         ]
 
-    protocol = outcome.benchmark
     columns = [Column("t median, m", 2, "lower"), Column("t mean, m", 2, "neither"), Column("t ≤ 1 m")]
     columns += [Column("R median, °", 1, "lower"), Column("R mean, °", 1, "neither"), Column("R ≤ 30°")]
+    return Table("Relative pose", columns, outcome.rows(cells), notes)
+
+
+def _notes(outcome: Outcome) -> list[str]:
+    protocol = outcome.benchmark
     length = {"truth": "true length of the translation", "metric": "length of the translation from depth"}
-    notes = [
-        f"{_most(outcome)} pairs of {len(outcome.scenes)} scenes; {protocol.solver}, {protocol.rule} matches, "
+    return [
+        f"{most(outcome)} pairs of {len(outcome.scenes)} scenes; {protocol.solver}, {protocol.rule} matches, "
         f"{length[protocol.translation_scale]}. t: between camera B's true and estimated position.",
-        "A pair without a pose is wrong in medians, shares and AUC, and left out of means; 'no pose' is their share.",
-        f"In brackets: 95 % of {DRAWS:,} bootstrap draws of pairs.",
+        *COUNTED,
         *_unfound(outcome),
-        NOTE,
     ]
-    return Table("Relative pose", columns, [*outcome.rows(cells), *reference_rows(RELATIVE_POSE)], notes)
 
 
-def _most(outcome: Outcome, overlap: tuple[float, float] = (0.0, 1.0)) -> int:
+def most(outcome: Outcome, overlap: tuple[float, float] = (0.0, 1.0)) -> int:
     """Pairs of the method that has most of them."""
     return max(len(errors(outcome, part.method, overlap)) for part in outcome.parts)
 
@@ -101,7 +110,9 @@ def _unfound(outcome: Outcome) -> list[str]:
     return [f"{len(lost)} of {len(named)} pairs of {file} are of no scene here, the first {lost[0]}."] if lost else []
 
 
-def _by_auc(outcome: Outcome) -> Table:
+def auc_table(outcome: Outcome) -> Table:
+    """SuperGlue's measure."""
+
     def cells(method: Competitor) -> list[Cell] | None:
         worse = errors(outcome, method.label)[:, 1:].max(axis=1)
         areas = [estimate(worse, partial(area_under_curve, threshold=limit)) for limit in (5.0, 10.0, 20.0)]
@@ -135,7 +146,7 @@ def _by_overlap(outcome: Outcome) -> Table:
     columns = [
         column for name in names for column in (Column(f"R median, {name}", 1, "lower"), Column(f"R ≤ 30°, {name}"))
     ]
-    counts = ", ".join(str(_most(outcome, limits)) for limits in ranges)
+    counts = ", ".join(str(most(outcome, limits)) for limits in ranges)
     note = f"Overlap: the lesser share that each frame sees of the other; {counts} pairs."
     return Table("Relative pose by overlap", columns, outcome.rows(cells), [note])
 

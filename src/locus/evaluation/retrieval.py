@@ -20,9 +20,9 @@ from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor, Method, Truth
 from locus.evaluation.outcome import Benchmark, Outcome
-from locus.evaluation.published import NOTE, PLACE_RECOGNITION
+from locus.evaluation.published import PLACE_RECOGNITION
 from locus.evaluation.scene_patches import EvaluationError, LandmarkBatch, ScenePatches, at_least
-from locus.evaluation.table import Cell, Column, Row, Table
+from locus.evaluation.table import Cell, Column, Table
 from locus.features.viz import heat, span
 from locus.objective import ExactRanking, RetrievalObjective, retrieval_sets
 from locus.pages.pictures import Picture, resized, sheet
@@ -111,7 +111,8 @@ class Retrieval(Benchmark):
     def tables(self, outcome: Outcome) -> list[Table]:
         """For every radius: the paper's Table 1, by scene, and by landmark."""
         radii = [f"{radius:g}" for radius in self.radii]
-        return [table(outcome, radius) for radius in radii for table in (_main, _by_scene, _by_landmark)]
+        made = [table(outcome, radius) for radius in radii for table in (_main, _by_scene, _by_landmark)]
+        return [*made, PLACE_RECOGNITION]
 
     def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
         """Precision against recall, for every radius."""
@@ -192,11 +193,6 @@ def _main(outcome: Outcome, radius: str) -> Table:
             estimate(_units(outcome, method, group, radius, pairs, measure)) for pairs, measure, group in keys
         ]
     )
-    for name, (smooth_train, smooth_val, train, val) in PLACE_RECOGNITION.items():
-        paper = {("V-Smooth-AP", "training"): smooth_train, ("V-Smooth-AP", "unseen"): smooth_val}
-        paper |= {("AP", "training"): train, ("AP", "unseen"): val}
-        cells = [paper[measure, group] if pairs == "all pairs" else None for pairs, measure, group in keys]
-        rows.append(Row(f"paper: {name}", cells, "reference"))
     protocol = outcome.benchmark
     every = [batch for part in outcome.parts for batch in part.measured["radii"][radius]]
     chance = [np.mean([batch[pairs]["chance"] for batch in every]) for pairs in EXCLUDE_SAME_FRAME]
@@ -207,7 +203,6 @@ def _main(outcome: Outcome, radius: str) -> Table:
         f"seed {protocol.seed}; {np.mean([batch['all pairs']['pairs'] for batch in every]):,.0f} pairs a batch, "
         f"of which {chance[0]:.2%} are right, {chance[1]:.2%} of the cross-view ones: what chance gives.",
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of {unit}. cross-view: without pairs of one frame.",
-        NOTE,
     ]
     return Table(f"Retrieval, radius {radius} m", columns, rows, notes)
 

@@ -52,8 +52,8 @@ def run(
         try:
             measured = None if fresh else _read(finished)
             if measured is None:
-                patches = [each.patches for each in unit]
-                measured = benchmark.measure(method, patches if benchmark.together else patches[0])
+                told = [benchmark.given(each) for each in unit]
+                measured = benchmark.measure(method, told if benchmark.together else told[0])
                 save_json(finished, {"measured": measured})
         except LocusError as error:
             # What is wrong with the scene itself is told once, and counts against no method.
@@ -77,10 +77,10 @@ def _opened(
     found = []
     for path in paths:
         try:
-            scene = reading.load(path)
+            scene = benchmark.load(path, reading)
             size = first_size(scene)
             grids = (grid for method in methods if (grid := method.grid(*size)))
-            opened = OpenedScene(group, path, scene, next(grids, None))
+            opened = OpenedScene(group, path, scene, next(grids, None), benchmark.state)
             if benchmark.together:
                 benchmark.check(opened.patches)
             found.append(opened)

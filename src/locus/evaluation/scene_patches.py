@@ -1,6 +1,7 @@
 """A scene as every method is asked about it: the same frames, the same grid of patches, the same points."""
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,12 +127,14 @@ class OpenedScene:
     path: Path
     scene: Scene
     grid: tuple[int, int] | None
+    state: Callable[[Scene], str] = scene_fingerprint
+    """A hash of all that is measured of it."""
     error: LocusError | None = None
     """Why its frames cannot be used, once they have been read."""
 
     @cached_property
     def fingerprint(self) -> str:
-        return scene_fingerprint(self.scene)
+        return self.state(self.scene)
 
     @cached_property
     def patches(self) -> ScenePatches:

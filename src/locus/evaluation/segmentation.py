@@ -24,7 +24,7 @@ from locus.evaluation.methods import Competitor, Method, Truth
 from locus.evaluation.metrics import GROUPS, group_scores, log_odds
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.patch_truth import PatchTruth
-from locus.evaluation.published import NOTE, SEGMENTATION, reference_rows
+from locus.evaluation.published import SEGMENTATION
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, first_size, read_patches
 from locus.evaluation.specs import MASKS, predictions
 from locus.evaluation.table import Cell, Column, Row, Table
@@ -174,7 +174,7 @@ class Segmentation(Benchmark):
 
     def tables(self, outcome: Outcome) -> list[Table]:
         """The paper's Table 2, the Jaccard index as it prints it, and class by class."""
-        return [_main(outcome), _printed(outcome), _by_class(outcome)]
+        return [_main(outcome), _printed(outcome), _by_class(outcome), SEGMENTATION]
 
     def pictures(self, methods: Sequence[Competitor], patches: ScenePatches) -> list[tuple[str, Picture]]:
         """Columns are views; rows the image, the truth, and each method. An object has one colour in every view."""
@@ -239,10 +239,9 @@ def _main(outcome: Outcome) -> Table:
         f"In brackets: 95 % of {DRAWS:,} bootstrap draws of scenes."
         if len(outcome.scenes) > 1
         else "One scene: nothing to draw intervals from.",
-        NOTE,
     ]
     columns = [Column(f"{measure}, {group}") for group, measure in keys]
-    return Table("Segmentation", columns, [*rows, *reference_rows(SEGMENTATION)], notes)
+    return Table("Segmentation", columns, rows, notes)
 
 
 def _printed(outcome: Outcome) -> Table:

@@ -87,7 +87,7 @@ def method_of(word: str, options: MethodOptions) -> Competitor | Unavailable:
         if word in words:
             raise EvaluationError(f"{word} is only for `locus eval {task}`")
     if word.startswith(PREDICTIONS):
-        raise EvaluationError(f"{word}: predictions are only for `locus eval pose` and `locus eval segmentation`")
+        raise EvaluationError(f"{word}: predictions are only for `locus eval pose`, `segmentation` and `protocol`")
     name, layer, reduction = parsed(word)
     if not _bare(name):
         _refuse_typo(name)
