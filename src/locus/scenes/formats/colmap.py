@@ -72,8 +72,8 @@ def read(path: Path, allow_outside: bool) -> Scene:
     positions = np.array([point.xyz for point in model.points3D.values()]).reshape(-1, 3)
     sources = []
     for image in images:
-        if not names_file(image.name):
-            raise SceneError(f"{folder} is damaged: it names an image {image.name!r}")
+        if not names_file(image.name) or image.camera_id not in cameras:
+            raise SceneError(f"{folder} is damaged: its image {image.name!r:.60} has no file's name, or no camera")
         file = path_inside(path / "images", image.name, allow_outside)
         camera, lens = cameras[image.camera_id]
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])
