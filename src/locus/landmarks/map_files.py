@@ -6,6 +6,8 @@ name its checksum, and are made again when a map is opened that they do not belo
 """
 
 import json
+import os
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
@@ -28,7 +30,7 @@ from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, declared
 from locus.landmarks.map import LandmarkMap, MapError
 from locus.landmarks.point_files import load_points, points_file, serialized
-from locus.opening import opened, parse_json, read
+from locus.opening import LARGEST_TEXT, opened, parse_json, read
 
 VERSION = 1
 ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"
@@ -117,6 +119,7 @@ def load(folder: Path) -> LandmarkMap:
     if not path.exists():
         raise MapError(f"{folder} holds no map (there is no {ARRAYS}); `locus map SCENE --out {folder}` makes one")
     try:
+        _check_length(path)
         content = read(path, LARGEST)
         stated = metadata(content)
         header = parse_json(stated.get("header", "null"), "its header")
@@ -134,6 +137,17 @@ def load(folder: Path) -> LandmarkMap:
     if path.name == ARRAYS and (checksum := stated.get("checksum")):
         _mend(path.parent, world.landmarks, header, checksum)
     return world
+
+
+def _check_length(path: Path) -> None:
+    """A map may be large, so a file that is longer than its arrays is refused before it is read."""
+    with opened(path, LARGEST) as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+        header = file.read(min(start, LARGEST_TEXT) - 8)
+        size = os.fstat(file.fileno()).st_size
+    ends = [int(end) for end in re.findall(rb'"data_offsets":\s*\[\d+,\s*(\d{1,15})\]', header)]
+    if size != start + max(ends, default=0):
+        raise MapError(f"it has {size} bytes, and not those that its header states")
 
 
 def _check_header(header: Any, path: Path) -> None:

@@ -58,6 +58,8 @@ def _opened(path: Path | Piece) -> Generator[Image.Image, None, None]:
     with image:
         if image.width * image.height > MAX_PIXELS:
             raise LocusError(too_large)
+        if image.width < 1 or image.height < 1:
+            raise LocusError(f"{path} is an image without pixels")
         if image.format == "EPS":
             raise LocusError(f"{path} is a program in PostScript, which is not run; save it as PNG")
         try:

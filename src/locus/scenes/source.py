@@ -1,5 +1,6 @@
 """A frame as its format stores it: where its pieces are and what they say, before any convention."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ class FileSource(Source):
 
     def _state(self, *files: Path | None) -> str:
         for file in files:
-            if file is not None and file.exists():
+            if file is not None and os.path.exists(file):  # noqa: PTH110  of a name too long Path makes an error
                 admitted(file, LARGEST_IMAGE)  # what would not be read need not be looked through
         lens = self.lens()
         return content_hash(*files, *((lens, self.camera()) if lens.distorts else ()))

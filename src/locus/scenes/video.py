@@ -1,5 +1,6 @@
 """Frames of a video, by their number."""
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,15 @@ from numpy import ndarray
 
 from locus.errors import LocusError
 from locus.geometry import Camera
-from locus.opening import admitted
+from locus.opening import UNLIMITED, admitted, opened
 from locus.scenes.lens import Lens
 from locus.scenes.reading import MAX_PIXELS, camera_from_four
 from locus.scenes.source import Source
 
 VIDEO_SUFFIXES = frozenset(".avi .m4v .mkv .mov .mp4 .mpeg .mpg .ogv .webm .wmv".split())  # noqa: SIM905
+
+MATROSKA = b"\x1a\x45\xdf\xa3"
+TAIL = 2**20  # bytes
 
 
 class Video:
@@ -95,7 +99,12 @@ class Video:
         return np.ascontiguousarray(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))
 
     def _opened(self) -> cv2.VideoCapture:
-        capture = cv2.VideoCapture(str(admitted(self.path)))
+        with opened(admitted(self.path), UNLIMITED) as file:
+            is_matroska = file.read(4) == MATROSKA
+            file.seek(-min(TAIL, os.fstat(file.fileno()).st_size), os.SEEK_END)
+            if is_matroska and not any(file.read()):  # FFmpeg would look for the next frame in all of them
+                raise LocusError(f"{self.path} ends in zeros, so it was not copied whole; copy it again")
+        capture = cv2.VideoCapture(str(self.path))
         if not capture.isOpened():
             raise LocusError(f"{self.path} is not a video that OpenCV can read; convert it to MP4")
         return capture

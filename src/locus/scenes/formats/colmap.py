@@ -72,14 +72,17 @@ def read(path: Path, allow_outside: bool) -> Scene:
     positions = np.array([point.xyz for point in model.points3D.values()]).reshape(-1, 3)
     sources = []
     for image in images:
-        if not names_file(image.name):
-            raise SceneError(f"{folder} is damaged: it names an image {image.name!r}")
+        if not names_file(image.name) or image.camera_id not in cameras:
+            raise SceneError(f"{folder} is damaged: its image {image.name!r:.60} has no file's name, or no camera")
         file = path_inside(path / "images", image.name, allow_outside)
         camera, lens = cameras[image.camera_id]
         pose = np.vstack([image.cam_from_world().matrix(), [0.0, 0.0, 0.0, 1.0]])
         stem = image.name if ending == STEREO else str(PurePosixPath(image.name).with_suffix(""))
         depth = None if depth_folder is None else path_inside(depth_folder, stem + ending, allow_outside)
-        shown = np.array([rows[spot.point3D_id] for spot in image.get_observation_points2D()], np.int64)
+        seen = [spot.point3D_id for spot in image.get_observation_points2D()]
+        if not rows.keys() >= set(seen):
+            raise SceneError(f"{folder} is damaged: its image {image.name} shows points that the model does not have")
+        shown = np.array([rows[number] for number in seen], np.int64)
         name = frame_name(image.name, "images")
         sources.append(ColmapFrame(name, file, depth, pose, camera, lens, positions, shown))
     convention = Convention(pose="camera_from_world", depth_scale=1000.0 if ending == ".png" else 1.0)

@@ -35,6 +35,7 @@ T_M = np.array(
 LISTS = ("rgb.txt", "depth.txt", "groundtruth.txt")
 OPENLORIS_LISTS = ("color.txt", "aligned_depth.txt", "groundtruth.txt")
 IN_MEMORY = cv2.FILE_STORAGE_READ | cv2.FILE_STORAGE_MEMORY
+MOST_LISTS = 1000
 OPENLORIS_CAMERA, OPENLORIS_BASE = "d400_color_optical_frame", "base_link"
 
 
@@ -82,6 +83,14 @@ def bonn_camera() -> Float[ndarray, "4 4"]:
     return T_ROS @ markers_from_camera
 
 
+def opencv_file(path: Path) -> cv2.FileStorage:
+    """OpenCV's YAML. Its parser calls itself for every bracket, and a hundred thousand would end the program."""
+    text = read_text(path)
+    if sum(map(text.count, ("[", "{", "- "))) > MOST_LISTS:
+        raise ValueError
+    return cv2.FileStorage(text, IN_MEMORY)
+
+
 def openloris_rig(path: Path) -> TumRig:
     """`sensors.yaml` has the colour camera's fx cx fy cy, `trans_matrix.yaml` the way from the robot's base to it."""
     sensors, transforms = path / "sensors.yaml", path / "trans_matrix.yaml"
@@ -89,7 +98,7 @@ def openloris_rig(path: Path) -> TumRig:
         if not file.is_file():
             raise SceneError(f"{file} is missing, which describes OpenLORIS's camera")
     try:
-        storage = cv2.FileStorage(read_text(sensors), IN_MEMORY)
+        storage = opencv_file(sensors)
         camera = storage.getNode(OPENLORIS_CAMERA)
         fx, cx, fy, cy = camera.getNode("intrinsics").mat().reshape(-1).tolist()
         distortion = camera.getNode("distortion_coefficients").mat()
@@ -98,7 +107,7 @@ def openloris_rig(path: Path) -> TumRig:
         raise SceneError(f"{sensors} does not describe OpenLORIS's {OPENLORIS_CAMERA}") from None
     lens = () if distortion is None else distortion.reshape(-1)[:5].tolist()
     try:
-        storage = cv2.FileStorage(read_text(transforms), IN_MEMORY)
+        storage = opencv_file(transforms)
         links = storage.getNode("trans_matrix")
         parents = {
             link.getNode("child_frame").string(): (link.getNode("parent_frame").string(), link.getNode("matrix").mat())
