@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from locus.commands import options
-from locus.commands.options import network, say, write_answers
+from locus.commands.options import map_and_network, say, write_answers
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
 
@@ -39,7 +39,6 @@ def changes(
         before: The scene that the map was made from, for pictures of how it was, if it is still there.
         page: Where to write the page. By default changes-SCENE.html in the current folder.
     """
-    from locus.landmarks import LandmarkMap
     from locus.landmarks.map_files import writing
     from locus.scenes import load_scene
     from locus.tasks.change_page import write_page
@@ -47,10 +46,8 @@ def changes(
     from locus.tasks.placed_points import detector_or_reason
     from locus.tasks.session_changes import find_changes
 
-    world, session = LandmarkMap.load(map), reading.load(scene)
-    earlier = None if before is None else load_scene(before)
-    made_with = network(model)
-    world.check(made_with)
+    session, earlier = reading.load(scene), None if before is None else load_scene(before)
+    world, made_with = map_and_network(map, model)
     detector, lacking = detector_or_reason()
     how = {"same_coordinates": same_coordinates, "detector": detector, "cache": cache, "progress": True}
     found = find_changes(world, made_with, session, **how)

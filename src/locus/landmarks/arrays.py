@@ -99,7 +99,8 @@ class Frames:
     @classmethod
     def none(cls, scales: int) -> "Frames":
         """No frames yet."""
-        return cls(**{name: np.zeros((0, *shape), kind) for name, (kind, shape) in declared(cls, scales=scales).items()})
+        shapes = declared(cls, scales=scales).items()
+        return cls(**{name: np.zeros((0, *shape), kind) for name, (kind, shape) in shapes})
 
 
 def declared(rows: "type[Landmarks | Frames]", **sizes: int) -> dict[str, tuple[Any, tuple[int, ...]]]:

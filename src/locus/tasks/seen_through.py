@@ -7,9 +7,9 @@ edge of a nearer thing some do not, so a hidden point is not seen through, nor i
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float
 from numpy import ndarray
-from scipy.ndimage import maximum_filter, minimum_filter
+from scipy.ndimage import minimum_filter
 from scipy.sparse import csr_matrix
 
 from locus.geometry import invert, transform
@@ -42,7 +42,9 @@ def surface_points(frames: Frames) -> Float[ndarray, "n 3"]:
         good = smooth(depth) & (depth <= FAR)
         kept.append(transform(pose, camera.unproject(camera.pixel_grid()[good], depth[good])))
     points = np.concatenate(kept)
-    voxel, count = np.unique(np.floor(points / VOXEL).astype(np.int64), axis=0, return_inverse=True, return_counts=True)[1:]
+    voxel, count = np.unique(
+        np.floor(points / VOXEL).astype(np.int64), axis=0, return_inverse=True, return_counts=True
+    )[1:]
     sums = [np.bincount(voxel.ravel(), points[:, axis], len(count)) for axis in range(3)]
     return np.stack(sums, axis=-1) / count[:, None]
 

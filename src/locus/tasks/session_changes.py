@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy import ndarray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
@@ -50,6 +50,29 @@ class SessionChanges:
     changes: list[Change]
     aligned: AlignedSession | None
     """None if the session said that it has the environment's coordinates."""
+
+    @property
+    def sentence(self) -> str:
+        counts = [(what, sum(change.what == what for change in self.changes)) for what in ("gone", "new", "moved")]
+        return ", ".join(f"{count} {what}" for what, count in counts) if self.changes else "Nothing has changed."
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """For people: what has changed, how sure that is, where, how large it is, and the evidence."""
+        return [
+            (
+                change.what,
+                f"{change.probability:.2f}",
+                " → ".join(_numbers(surface.points.mean(axis=0)) for surface in surfaces),
+                _numbers(np.ptp(surfaces[-1].points, axis=0), "×"),
+                "; ".join(
+                    f"shown by {_frames(surface.shown_by)}, seen through by {_frames(surface.missed_by)}"
+                    for surface in surfaces
+                )
+                + ("" if change.similarity is None else f"; similarity {change.similarity:.2f}"),
+            )
+            for change in self.changes
+            for surfaces in [[surface for surface in (change.before, change.after) if surface is not None]]
+        ]
 
     def described(self) -> dict[str, Any]:
         """For machines, and for the viewer."""
@@ -95,8 +118,8 @@ def find_changes(
     The session is aligned first, or refused, unless it has the coordinates of the environment of its own name, or of
     the only one. `detector` and `cache` are those of `LandmarkMap.build`.
     """
-    if not scene_has_depth(scene):
-        raise LocusError(f"{scene.name} has no depth, so it cannot be said what it sees through; `locus depth` finds some")
+    if not any(frame.has_depth for frame in scene):
+        raise LocusError(f"{scene.name} has no depth, which tells what is seen through; `locus depth` finds some")
     aligned = None if same_coordinates else align_session(world, model, scene, progress=progress)
     if aligned is None:
         name = world.environments[world.environment_number(scene.name if scene.name in world.environments else None)]
@@ -147,14 +170,13 @@ def _features(world: LandmarkMap, surfaces: Sequence[ChangedSurface]) -> Float[n
     means = np.zeros((len(surfaces), world.landmarks.mean.shape[1]))
     if world.points is None or not world.points.count.any():
         return means
-    rows = world.points.rows
-    tree = KDTree(world.points.position[rows])
-    coarse = len(point_scales(world.radii)) - 1
-    common = _unit(world.points.places[rows, coarse].astype(np.float64)).mean(axis=0)
+    rows, coarse = world.points.rows, len(point_scales(world.radii)) - 1
+    features = _unit(world.points.places[rows, coarse].astype(np.float64))
+    position = world.points.position[rows]
     for number, surface in enumerate(surfaces):
-        near = np.unique(np.concatenate([*map(np.asarray, tree.query_ball_point(surface.points, NEAR))]).astype(int))
-        if len(near):
-            means[number] = _unit(_unit(world.points.places[rows[near], coarse].astype(np.float64)).mean(axis=0) - common)
+        near = KDTree(surface.points).query(position, distance_upper_bound=NEAR)[0] <= NEAR
+        if near.any():
+            means[number] = _unit(features[near].mean(axis=0) - features.mean(axis=0))
     return means
 
 
@@ -162,5 +184,9 @@ def _unit(vectors: Float[ndarray, "*n c"]) -> Float[ndarray, "*n c"]:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
-def scene_has_depth(scene: Scene) -> bool:
-    return any(frame.has_depth for frame in scene)
+def _numbers(values: Float[ndarray, " 3"], between: str = " ") -> str:
+    return between.join(f"{value:.2f}" for value in values)
+
+
+def _frames(rows: Int[ndarray, " n"]) -> str:
+    return f"{len(rows)} frame{'' if len(rows) == 1 else 's'}"
