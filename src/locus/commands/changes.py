@@ -1,5 +1,6 @@
 """The command changes."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -47,27 +48,25 @@ def changes(
     from locus.tasks.session_changes import find_changes
 
     session, earlier = reading.load(scene), None if before is None else load_scene(before)
-    world, made_with = map_and_network(map, model)
-    detector, lacking = detector_or_reason()
-    how = {"same_coordinates": same_coordinates, "detector": detector, "cache": cache, "progress": True}
-    found = find_changes(world, made_with, session, **how)
-    if found.aligned is not None:
-        say(f"{session.name} was recorded {found.aligned.sentence}")
-    if lacking:
-        say(f"{session.name} was compared {lacking}, so what has moved is said to be gone and new")
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("change", "probability", "where (m)", "size (m)", "evidence"):
-        table.add_column(column)
-    for row in found.rows():
-        table.add_row(*row)
-    if found.changes:
-        Console().print(table)
-    say(found.sentence)
-    say(f"Pictures: {write_page(found, session, earlier, page or Path(f'changes-{session.name}.html'))}")
-    write_answers(json, found.described())
-    if update:
-        with writing(map) as write:
+    with writing(map) if update else nullcontext() as write:
+        world, made_with = map_and_network(map, model)
+        detector, lacking = detector_or_reason()
+        how = {"same_coordinates": same_coordinates, "detector": detector, "cache": cache, "progress": True}
+        found = find_changes(world, made_with, session, **how)
+        if found.aligned is not None:
+            say(f"{session.name} was recorded {found.aligned.sentence}")
+        if lacking:
+            say(f"{session.name} was compared {lacking}, so what has moved is said to be gone and new")
+        if rows := found.rows():
+            table = Table(*rows[0], box=None, padding=(0, 2, 0, 0))
+            for row in rows:
+                table.add_row(*row.values())
+            Console().print(table)
+        say(found.sentence)
+        say(f"Pictures: {write_page(found, session, earlier, page or Path(f'changes-{session.name}.html'))}")
+        write_answers(json, found.described())
+        if write is not None:
             newer = updated(world, found)
             write(newer)
-        say(f"Wrote {map}: {len(world)} landmarks before, {len(newer)} now")
+            say(f"Wrote {map}: {len(world)} landmarks before, {len(newer)} now")
     return 0

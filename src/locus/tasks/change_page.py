@@ -38,7 +38,7 @@ def write_page(found: SessionChanges, session: Scene, earlier: Scene | None, pat
         plan=plan_picture(found),
         earlier=earlier is not None,
         changes=[
-            (" · ".join(row), _pictures(found, change, session, earlier))
+            (row, _pictures(found, change, session, earlier))
             for row, change in zip(found.rows(), found.changes, strict=True)
         ],
     )

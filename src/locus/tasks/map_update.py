@@ -19,8 +19,6 @@ from locus.tasks.session_changes import NEAR, SessionChanges
 
 STALE = 0.5  # of what a landmark stood on is gone: so it goes
 
-Spots = Float[ndarray, "n 3"]
-
 
 def updated(world: LandmarkMap, found: SessionChanges) -> LandmarkMap:
     """The whole map with the session merged. Landmarks weigh less by the share of their surface that is gone.
@@ -50,7 +48,9 @@ def updated(world: LandmarkMap, found: SessionChanges) -> LandmarkMap:
     return merge([kept, found.later])
 
 
-def lost_share(landmarks: Landmarks, surface: Spots, gone: Spots) -> Float[ndarray, " k"]:
+def lost_share(
+    landmarks: Landmarks, surface: Float[ndarray, "n 3"], gone: Float[ndarray, "m 3"]
+) -> Float[ndarray, " k"]:
     """How much of the surface within its radius each landmark has lost."""
     there, of_it = (
         np.array(KDTree(spots).query_ball_point(landmarks.position, landmarks.radius, return_length=True), float)
@@ -59,7 +59,7 @@ def lost_share(landmarks: Landmarks, surface: Spots, gone: Spots) -> Float[ndarr
     return of_it / np.maximum(there, 1)
 
 
-def distance(points: Float[ndarray, "m 3"], spots: Spots) -> Float[ndarray, " m"]:
+def distance(points: Float[ndarray, "m 3"], spots: Float[ndarray, "n 3"]) -> Float[ndarray, " m"]:
     """From each point to the nearest spot; infinite where there is none."""
     return KDTree(spots).query(points)[0] if len(spots) else np.full(len(points), np.inf)
 
@@ -72,7 +72,7 @@ def _only(points: MapPoints, stays: Bool[ndarray, " m"]) -> MapPoints:
     return replace(points, start=starts(count), count=count, **values)
 
 
-def _forgotten(frames: Frames, here: int, spots: Spots) -> Frames:
+def _forgotten(frames: Frames, here: int, spots: Float[ndarray, "n 3"]) -> Frames:
     """Frames of one environment without the depth of rays that reach, or pass, what has changed."""
     surface = frames.surface.copy()
     for row in np.flatnonzero((frames.environment == here) & surface.any(axis=(1, 2))):

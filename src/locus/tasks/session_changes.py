@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy import ndarray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
@@ -56,20 +56,18 @@ class SessionChanges:
         counts = [(what, sum(change.what == what for change in self.changes)) for what in ("gone", "new", "moved")]
         return ", ".join(f"{count} {what}" for what, count in counts) if self.changes else "Nothing has changed."
 
-    def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """For people: what has changed, how sure that is, where, how large it is, and the evidence."""
+    def rows(self) -> list[dict[str, str]]:
+        """For people, a row for each change: how sure it is, where it was and is, how large, and by which frames."""
         return [
-            (
-                change.what,
-                f"{change.probability:.2f}",
-                " → ".join(_numbers(surface.points.mean(axis=0)) for surface in surfaces),
-                _numbers(np.ptp(surfaces[-1].points, axis=0), "×"),
-                "; ".join(
-                    f"shown by {_frames(surface.shown_by)}, seen through by {_frames(surface.missed_by)}"
-                    for surface in surfaces
-                )
-                + ("" if change.similarity is None else f"; similarity {change.similarity:.2f}"),
-            )
+            {
+                "change": change.what,
+                "probability": f"{change.probability:.2f}",
+                "where (m)": " → ".join(_numbers(surface.points.mean(axis=0)) for surface in surfaces),
+                "size (m)": _numbers(np.ptp(surfaces[-1].points, axis=0), "×"),
+                "shown by": " → ".join(str(len(surface.shown_by)) for surface in surfaces),
+                "seen through by": " → ".join(str(len(surface.missed_by)) for surface in surfaces),
+                "similarity": "" if change.similarity is None else f"{change.similarity:.2f}",
+            }
             for change in self.changes
             for surfaces in [[surface for surface in (change.before, change.after) if surface is not None]]
         ]
@@ -186,7 +184,3 @@ def _unit(vectors: Float[ndarray, "*n c"]) -> Float[ndarray, "*n c"]:
 
 def _numbers(values: Float[ndarray, " 3"], between: str = " ") -> str:
     return between.join(f"{value:.2f}" for value in values)
-
-
-def _frames(rows: Int[ndarray, " n"]) -> str:
-    return f"{len(rows)} frame{'' if len(rows) == 1 else 's'}"
