@@ -13,7 +13,8 @@ from scipy.special import expit
 from locus.landmarks.arrays import Frames
 from locus.tasks.seen_through import Votes, surface_points, votes
 
-GAP = 0.2  # metres between parts of one thing, at most
+APART = 0.15  # metres from any surface of the other visit, at least: nearer ones may be the same, seen with errors
+GAP = 0.3  # metres between parts of one thing, at most
 LEAST = 4  # voxels of a surface worth a look
 MOSTLY = 0.3  # of a surface that a frame must see, or see through, to be named as evidence
 # Fitted to the surfaces that the houses of seeds 4000 to 4005 showed (docs/changes.md): what speaks for a change.
@@ -48,7 +49,8 @@ def changed_surfaces(mine: Frames, other: Frames) -> list[ChangedSurface]:
     own, later = votes(points, mine), votes(points, other)
     seen, through = count(own)
     still, missed = count(later)
-    rows = np.flatnonzero((missed > 0) & (2 * still <= missed) & (3 * through <= seen))
+    apart = KDTree(surface_points(other)).query(points)[0] > APART
+    rows = np.flatnonzero((missed > 0) & (2 * still <= missed) & (3 * through <= seen) & apart)
     if not len(rows):
         return []
     tree = KDTree(points[rows])

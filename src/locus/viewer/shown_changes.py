@@ -18,7 +18,7 @@ GONE, NEW, ARROW = (220, 30, 30), (20, 170, 70), (40, 40, 40)
 POINT = 0.05  # metres across
 LARGEST = 2**28  # bytes
 
-Points = Float32[ndarray, "n 3"]
+Points = Float32[ndarray, "_ 3"]
 
 
 @dataclass(frozen=True, eq=False)
