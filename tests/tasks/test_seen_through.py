@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from locus.geometry import transform
 from locus.landmarks.arrays import Frames, joined
-from locus.landmarks.surfaces import COLUMNS, ROWS, UNIT, coarse_depth
+from locus.landmarks.coarse_depth import COLUMNS, ROWS, UNIT, coarse_depth
 from locus.tasks.changed_surfaces import changed_surfaces
 from locus.tasks.seen_through import FAR, VOXEL, smooth, surface_points, votes
 from tests.landmarks import places

@@ -43,6 +43,6 @@ def test_changes_are_read_as_they_were_written(tmp_path):
 )
 def test_a_file_that_holds_no_changes_is_refused_with_a_sentence(tmp_path, content):
     with pytest.raises(
-        LocusError, match=r"changes\.json does not hold changes \(.*; `locus changes --json` writes them"
+        LocusError, match=r"(?s)changes\.json does not hold changes \(.*; `locus changes --json` writes them"
     ):
         read(tmp_path / "changes.json", content)

@@ -89,7 +89,7 @@ class Frames:
     """Mean similarity of its patches to the most similar landmark of its environment that is *not* where they are: what
     an image of another environment would reach."""
     surface: UInt16[ndarray, "f 60 80"]
-    """Coarse depth in millimetres, 0 where it is unknown; see `locus.landmarks.surfaces`."""
+    """Coarse depth in millimetres, 0 where it is unknown; see `locus.landmarks.coarse_depth`."""
     lens: Float32[ndarray, "f 4"]
     """fx, fy, cx, cy of that grid."""
 

@@ -17,13 +17,13 @@ from locus.features.dense import SceneFeatures, StreamedFeatures, streamed_featu
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, joined, take
 from locus.landmarks.chance import with_chance_raised
+from locus.landmarks.coarse_depth import coarse_depth
 from locus.landmarks.describe import VIEWS, views
 from locus.landmarks.growing import best, grown, looked_for
 from locus.landmarks.observations import ObservedWindows
 from locus.landmarks.points import MapPoints, for_frames, points_room
 from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
-from locus.landmarks.surfaces import coarse_depth
 from locus.model import LoCUS
 from locus.scenes import Scene
 

@@ -11,8 +11,8 @@ from scipy.spatial import KDTree
 from locus.geometry import invert, transform
 from locus.landmarks import LandmarkMap, merge
 from locus.landmarks.arrays import Frames, Landmarks, take
+from locus.landmarks.coarse_depth import COLUMNS, ROWS, UNIT, grid_camera
 from locus.landmarks.points import BY_POINT, MapPoints, starts
-from locus.landmarks.surfaces import COLUMNS, ROWS, UNIT, grid_camera
 from locus.scenes.visibility import hidden_beyond
 from locus.tasks.seen_through import surface_points
 from locus.tasks.session_changes import NEAR, SessionChanges

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from locus.geometry import invert, transform
 from locus.landmarks.arrays import Frames
-from locus.landmarks.surfaces import COLUMNS, ROWS, UNIT, grid_camera
+from locus.landmarks.coarse_depth import COLUMNS, ROWS, UNIT, grid_camera
 from locus.scenes.visibility import hidden_beyond
 
 FAR = 6.0  # metres: farther away, cells of the grid are larger than small things
