@@ -16,9 +16,10 @@ from locus.tasks.seen_through import Votes, surface_points, votes
 APART = 0.15  # metres from any surface of the other visit, at least: nearer ones may be the same, seen with errors
 GAP = 0.3  # metres between parts of one thing, at most
 LEAST = 4  # voxels of a surface worth a look
+FRAMES = 2  # at least, that show it, and that see through it
 MOSTLY = 0.3  # of a surface that a frame must see, or see through, to be named as evidence
-# Fitted to the surfaces that the houses of seeds 4000 to 4005 showed (docs/changes.md): what speaks for a change.
-OFFSET, BY_SIZE, BY_FRAMES, BY_DOUBT = -4.0, 1.0, 1.5, -6.0
+# A logistic fit to visits of houses 4006 to 4008 that were misaligned by up to 0.12 m and 1.5° (docs/changes.md).
+OFFSET, BY_DISTANCE, BY_FRAMES = -6.9, 13.0, 2.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +44,22 @@ class ChangedSurface:
 def changed_surfaces(mine: Frames, other: Frames) -> list[ChangedSurface]:
     """The surfaces which the frames of one visit see, and those of another see through, in one world; large ones first.
 
-    A point counts if its own visit does not contradict itself there, and the other hardly sees anything there.
+    A point counts if its own visit does not contradict itself there, and the other hardly sees anything there or near.
     """
     points = surface_points(mine)
     own, later = votes(points, mine), votes(points, other)
     seen, through = count(own)
     still, missed = count(later)
-    apart = KDTree(surface_points(other)).query(points)[0] > APART
-    rows = np.flatnonzero((missed > 0) & (2 * still <= missed) & (3 * through <= seen) & apart)
+    apart = KDTree(surface_points(other)).query(points)[0]
+    rows = np.flatnonzero((missed > 0) & (2 * still <= missed) & (3 * through <= seen) & (apart > APART))
     if not len(rows):
         return []
     tree = KDTree(points[rows])
     pieces, piece = connected_components(tree.sparse_distance_matrix(tree, GAP))
     found = [rows[piece == number] for number in range(pieces)]
-    surfaces = [_surface(points, part, own, later) for part in found if len(part) >= LEAST]
-    return sorted(surfaces, key=lambda surface: -len(surface.points))
+    surfaces = [_surface(points, part, own, later, apart) for part in found if len(part) >= LEAST]
+    witnessed = [each for each in surfaces if min(len(each.shown_by), len(each.missed_by)) >= FRAMES]
+    return sorted(witnessed, key=lambda surface: -len(surface.points))
 
 
 def count(said: Votes) -> tuple[Int[ndarray, " n"], Int[ndarray, " n"]]:
@@ -65,10 +67,11 @@ def count(said: Votes) -> tuple[Int[ndarray, " n"], Int[ndarray, " n"]]:
     return np.asarray(said.seen.sum(axis=0)).ravel(), np.asarray(said.through.sum(axis=0)).ravel()
 
 
-def _surface(points: Float[ndarray, "n 3"], part: Int[ndarray, " k"], own: Votes, later: Votes) -> ChangedSurface:
+def _surface(
+    points: Float[ndarray, "n 3"], part: Int[ndarray, " k"], own: Votes, later: Votes, apart: Float[ndarray, " n"]
+) -> ChangedSurface:
     missed_by = _named(later.through, part)
-    doubt = (later.seen[:, part].sum() + own.through[:, part].sum()) / len(part)
-    evidence = OFFSET + BY_SIZE * np.log(len(part)) + BY_FRAMES * np.log1p(len(missed_by)) + BY_DOUBT * doubt
+    evidence = OFFSET + BY_DISTANCE * np.log(apart[part].mean() / APART) + BY_FRAMES * np.log(max(len(missed_by), 1))
     return ChangedSurface(points[part], _named(own.seen, part), missed_by, float(expit(evidence)))
 
 

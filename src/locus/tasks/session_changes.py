@@ -21,7 +21,7 @@ from locus.tasks.changed_surfaces import ChangedSurface, changed_surfaces
 from locus.tasks.sessions import AlignedSession, align_session
 
 PROBABILITY = 0.5  # at least, of a change
-SAME = 0.6  # similarity, at least, of one thing at two spots
+SAME = 0.45  # similarity, at least, of one thing at two spots
 NEAR = 0.1  # metres from a surface to the keypoints on it
 
 
@@ -183,4 +183,4 @@ def _unit(vectors: Float[ndarray, "*n c"]) -> Float[ndarray, "*n c"]:
 
 
 def _numbers(values: Float[ndarray, " 3"], between: str = " ") -> str:
-    return between.join(f"{value:.2f}" for value in values)
+    return between.join(f"{value:.1f}" for value in values)
