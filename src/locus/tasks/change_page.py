@@ -17,6 +17,7 @@ from locus.tasks.session_changes import Change, SessionChanges
 
 GONE, NEW = (200, 30, 30), (20, 150, 60)
 WIDTH = 300
+AROUND, CLOSEST = 3.0, 0.4  # a picture shows so many times a thing's size, and at least so much of its frame
 PLAN = 720  # pixels across
 PAPER = 250
 
@@ -85,15 +86,20 @@ def _picture(
 def _drawn(
     frame: Frame, world_from_camera: np.ndarray, surface: ChangedSurface, colour: tuple[int, int, int]
 ) -> Picture:
-    picture = resized(frame.image, WIDTH)
-    camera = frame.camera.resized(picture.shape[1], picture.shape[0])
-    pixels, z = camera.project(transform(invert(world_from_camera), surface.points))
-    mask = np.zeros(picture.shape[:2], np.uint8)
-    if (z > 0).any():
-        hull = cv2.convexHull(pixels[z > 0].clip(-WIDTH, 2 * WIDTH).astype(np.float32))
-        cv2.fillConvexPoly(mask, hull.astype(np.int32), 1)
-        mask = cv2.dilate(mask, np.ones((9, 9)))
-    return outlined(picture, mask.astype(bool), colour, 0.15)
+    """The part of a frame around a surface, with its outline."""
+    image, size = frame.image, np.array([frame.camera.width, frame.camera.height])
+    pixels, z = frame.camera.project(transform(invert(world_from_camera), surface.points))
+    spots = pixels[z > 0].clip(0, size).astype(np.float32)
+    mask = cv2.fillConvexPoly(np.zeros(image.shape[:2], np.uint8), cv2.convexHull(spots).astype(np.int32), 1)
+    mask = cv2.dilate(mask, np.ones((5, 5)))
+    low, high = spots.min(axis=0), spots.max(axis=0)
+    share = np.clip(AROUND * ((high - low) / size).max(), CLOSEST, 1.0)
+    start = ((low + high) / 2 - share * size / 2).clip(0, (1 - share) * size).astype(int)
+    stop = start + (share * size).astype(int)
+    part = np.s_[start[1] : stop[1], start[0] : stop[0]]
+    picture = resized(image[part], WIDTH)
+    grown = cv2.resize(mask[part], picture.shape[1::-1], interpolation=cv2.INTER_LINEAR)
+    return outlined(picture, grown > 0, colour, 0.15)
 
 
 def plan_picture(found: SessionChanges) -> Picture:
@@ -101,7 +107,11 @@ def plan_picture(found: SessionChanges) -> Picture:
     up = upwards(found.world.frames.world_from_camera)
     right = np.cross(up, np.eye(3)[np.abs(up).argmin()])
     axes = np.stack([right / np.linalg.norm(right), np.cross(up, right / np.linalg.norm(right))])
-    spots = np.concatenate([surface_points(world.frames) for world in (found.world, found.later)]) @ axes.T
+    points = np.concatenate([surface_points(world.frames) for world in (found.world, found.later)])
+    extent = np.ptp(np.percentile(points @ axes.T, (0.5, 99.5), axis=0), axis=0)
+    if extent[1] > extent[0]:  # the longer side lies across
+        axes = np.stack([axes[1], -axes[0]])
+    spots = points @ axes.T
     low, high = np.percentile(spots, (0.5, 99.5), axis=0)
     scale = PLAN / (high - low).max()
     size = ((high - low) * scale).astype(int) + 1
@@ -116,12 +126,16 @@ def plan_picture(found: SessionChanges) -> Picture:
     counts = cv2.GaussianBlur(counts, (0, 0), 0.03 * scale)
     grey = PAPER * (1 - 0.6 * (counts / max(np.percentile(counts, 99), 1e-9)).clip(0, 1))
     picture = np.repeat(grey.astype(np.uint8)[..., None], 3, axis=-1)
-    for change in found.changes:
+    for number, change in enumerate(found.changes, 1):
         for surface, colour in ((change.before, GONE), (change.after, NEW)):
             if surface is not None:
                 hull = cv2.convexHull(at(surface.points @ axes.T))
                 cv2.fillConvexPoly(picture, hull, colour, cv2.LINE_AA)
                 cv2.polylines(picture, [hull], True, colour, 4, cv2.LINE_AA)
+                corner = hull[:, 0].max(axis=0) + (4, 4)
+                cv2.putText(
+                    picture, str(number), corner.tolist(), cv2.FONT_HERSHEY_SIMPLEX, 0.6, colour, 2, cv2.LINE_AA
+                )
         if change.before is not None and change.after is not None:
             a, b = (at(surface.points.mean(axis=0) @ axes.T) for surface in (change.before, change.after))
             cv2.arrowedLine(picture, a.tolist(), b.tolist(), (20, 20, 20), 2, cv2.LINE_AA, tipLength=0.08)
