@@ -1,12 +1,16 @@
 """How well changes are found in houses that were visited again, and how many where nothing has changed.
 
     python benchmarks/changes.py FOLDER [--model NAME] [--kept FOLDER] [--same-coordinates]
+    python benchmarks/changes.py --still SCENE... [--second SCENE]
 
 FOLDER holds houses and their visits, as `locus houses` and `locus houses --changed-from` write them. Each visit is
 aligned with the map of its house and compared with it. A change is observable if its thing is shown by two frames of
 its own recording, and two frames of the other recording look at its place. What has moved, but is observable at one of
 its places only, should be called gone, or new. An answer is right if half of its surface lies in the thing's box, and
 no other answer has been counted there. Maps and alignments are kept in --kept.
+
+With --still, nothing changes in a recording: every other frame is compared with the rest, or all of it with a --second
+recording in the same coordinates. That needs no model, for things are only called gone or new.
 """
 
 import argparse
@@ -23,12 +27,15 @@ from locus import LandmarkMap, load_scene
 from locus.files import load_json, write_json
 from locus.geometry import invert, transform
 from locus.landmarks import session_of
+from locus.landmarks.arrays import Frames, joined
+from locus.landmarks.coarse_depth import coarse_depth
 from locus.model import load
 from locus.model.shipped import DEFAULT
 from locus.progress import track
 from locus.scenes import Scene
+from locus.tasks.changed_surfaces import changed_surfaces
 from locus.tasks.placed_points import detector_or_reason
-from locus.tasks.session_changes import Change, compare
+from locus.tasks.session_changes import PROBABILITY, Change, compare
 from locus.tasks.sessions import AlignmentError, align_session
 
 PIXELS = 100  # of a thing, that a frame must show
@@ -42,11 +49,21 @@ Box = list[float]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--still", type=Path, nargs="+", default=[])
+    parser.add_argument("--second", type=Path)
     parser.add_argument("--model", default=DEFAULT)
     parser.add_argument("--kept", type=Path, default=Path("runs/changes"))
     parser.add_argument("--same-coordinates", action="store_true")
     told = parser.parse_args()
+    for path in told.still:
+        frames = frames_of(path)
+        a, b = (frames[::2], frames[1::2]) if told.second is None else (frames, frames_of(told.second))
+        surfaces = [*changed_surfaces(joined(a), joined(b)), *changed_surfaces(joined(b), joined(a))]
+        false = sum(surface.probability >= PROBABILITY for surface in surfaces)
+        print(f"{path.name:36} {len(a):4} and {len(b):4} frames: {false} false changes", flush=True)
+    if told.folder is None:
+        return
     visits = sorted(file.with_suffix("") for file in told.folder.glob("*-visit-*.json"))
     prepared = Prepared(told.model, told.kept, told.same_coordinates)
     changed, still = Score(), []
@@ -66,6 +83,16 @@ def main() -> None:
         shares = [f"{a / b:.2f}" if b else "–" for a, b in ((right, answers), (hits, things))]
         print(f"{name:18} {right:5} {answers:7} {shares[0]:>10} {hits:7} {things:10} {shares[1]:>7}")
     print(f"{len(still)} visits without changes: {sum(still)} false changes, in {np.count_nonzero(still)} of them")
+
+
+def frames_of(path: Path) -> list[Frames]:
+    """What a map knows of each frame when only changes matter."""
+    frames = []
+    for frame in load_scene(path):
+        surface, lens = coarse_depth(frame)
+        pose, nothing = frame.world_from_camera[None], np.zeros((1, 1), np.float32)
+        frames.append(Frames(np.zeros(1, np.int32), pose, nothing, surface[None], lens[None]))
+    return frames
 
 
 class Prepared:

@@ -132,10 +132,8 @@ def plan_picture(found: SessionChanges) -> Picture:
                 hull = cv2.convexHull(at(surface.points @ axes.T))
                 cv2.fillConvexPoly(picture, hull, colour, cv2.LINE_AA)
                 cv2.polylines(picture, [hull], True, colour, 4, cv2.LINE_AA)
-                corner = hull[:, 0].max(axis=0) + (4, 4)
-                cv2.putText(
-                    picture, str(number), corner.tolist(), cv2.FONT_HERSHEY_SIMPLEX, 0.6, colour, 2, cv2.LINE_AA
-                )
+                corner = (hull[:, 0].max(axis=0) + 4).tolist()
+                cv2.putText(picture, str(number), corner, cv2.FONT_HERSHEY_SIMPLEX, 0.6, colour, 2, cv2.LINE_AA)
         if change.before is not None and change.after is not None:
             a, b = (at(surface.points.mean(axis=0) @ axes.T) for surface in (change.before, change.after))
             cv2.arrowedLine(picture, a.tolist(), b.tolist(), (20, 20, 20), 2, cv2.LINE_AA, tipLength=0.08)
