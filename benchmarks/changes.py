@@ -60,8 +60,8 @@ def main() -> None:
         frames = frames_of(path)
         a, b = (frames[::2], frames[1::2]) if told.second is None else (frames, frames_of(told.second))
         surfaces = [*changed_surfaces(joined(a), joined(b)), *changed_surfaces(joined(b), joined(a))]
-        false = sum(surface.probability >= PROBABILITY for surface in surfaces)
-        print(f"{path.name:36} {len(a):4} and {len(b):4} frames: {false} false changes", flush=True)
+        found = sum(surface.probability >= PROBABILITY for surface in surfaces)
+        print(f"{path.name:36} {len(a):4} and {len(b):4} frames: {found} changes", flush=True)
     if told.folder is None:
         return
     visits = sorted(file.with_suffix("") for file in told.folder.glob("*-visit-*.json"))

@@ -107,7 +107,16 @@ def test_an_updated_map_has_forgotten_what_is_gone_and_is_not_told_twice(here, c
     assert in_box(change["before"]["points"], room.BOXES[CHAIR]).all()
     later = LandmarkMap.load(here / "empty")
     assert compare(after, replace(later, environments=after.environments)) == []
-    assert run("changes", here / "updated", here / "gone", "--same-coordinates", "--update", folder=here) == 2
+    again = (
+        "changes",
+        here / "updated",
+        here / "gone",
+        "--same-coordinates",
+        "--page",
+        here / "again.html",
+        "--update",
+    )
+    assert run(*again, folder=here) == 2
     assert "in the map already" in capsys.readouterr().err
 
 
