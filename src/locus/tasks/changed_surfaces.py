@@ -14,12 +14,12 @@ from locus.landmarks.arrays import Frames
 from locus.tasks.seen_through import Votes, surface_points, votes
 
 APART = 0.15  # metres from any surface of the other visit, at least: nearer ones may be the same, seen with errors
-GAP = 0.3  # metres between parts of one thing, at most
+GAP = 0.4  # metres between parts of one thing, at most
 LEAST = 4  # voxels of a surface worth a look
 FRAMES = 2  # at least, that show it, and that see through it
 MOSTLY = 0.3  # of a surface that a frame must see, or see through, to be named as evidence
 # A logistic fit to visits of houses 4006 to 4008 that were misaligned by up to 0.12 m and 1.5° (docs/changes.md).
-OFFSET, BY_DISTANCE, BY_FRAMES = -6.9, 13.0, 2.3
+OFFSET, BY_DISTANCE, BY_FRAMES = -5.9, 16.5, 1.3
 
 
 @dataclass(frozen=True, eq=False)

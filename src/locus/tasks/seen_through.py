@@ -19,7 +19,7 @@ from locus.scenes.visibility import hidden_beyond
 
 FAR = 6.0  # metres: farther away, cells of the grid are larger than small things
 VOXEL = 0.08  # metres
-FLAT = 0.02  # of the inverse depth: a cell that is off the line through its neighbours by more is on an edge
+FLAT = 0.1  # of the inverse depth: a cell that is off the line through its neighbours by more is on an edge
 
 
 @dataclass(frozen=True, eq=False)
