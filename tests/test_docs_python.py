@@ -139,6 +139,13 @@ def sessions_page(told: dict[str, Any], folder: Path) -> None:
     assert np.abs(np.stack(list(names["poses"].values())) - truth).max() < 0.05
 
 
+def changes_page(told: dict[str, Any], folder: Path) -> None:
+    sessions_page(told, folder)  # the same recordings under the same names
+    names = run(ROOT / "docs" / "changes.md", {}, ('"locus-small"', '"run"'))
+    assert names["found"].changes == []  # friday is a copy of monday
+    assert len(names["world"].frames) == 2 * len(names["found"].world.frames)
+
+
 def matching_page(told: dict[str, Any], folder: Path) -> None:
     names = {"model": told["model"]}
     for letter, frame in {"a": told["a"], "b": told["b"]}.items():
@@ -235,6 +242,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "data.md": data_page,
     "extend.md": extend_page,
     "maps.md": maps_page,
+    "changes.md": changes_page,
     "matching.md": matching_page,
     "explained/objective.md": objective_page,
     "reference.md": reference_page,

@@ -16,6 +16,7 @@ from rich.markup import escape
 from locus import __version__
 from locus.commands.align import align
 from locus.commands.cache import cache
+from locus.commands.changes import changes
 from locus.commands.check import check
 from locus.commands.cluster import spread, without
 from locus.commands.demo import demo
@@ -63,6 +64,7 @@ GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
     "Maps": {
         "map": map_scenes,
         "align": align,
+        "changes": changes,
         "localize": localize,
         "retrieve": retrieve,
         "view": view,

@@ -293,3 +293,29 @@ def test_a_closed_tab_changes_nothing_for_the_next(opened, served):
     said = opened(1000, 700).get_by_text("Pixel (40, 30) of frame 000004")
     said.wait_for()
     assert said.is_visible()
+
+
+def red(picture):
+    """Where it has the colour of what is gone."""
+    red, green, blue = np.moveaxis(picture.astype(int), -1, 0)
+    return (red > green + 90) & (red > blue + 90)
+
+
+@pytest.mark.slow
+def test_changes_are_drawn_listed_and_hidden(tab, served):
+    from locus.viewer.shown_changes import ShownChange, show_changes
+
+    eye = Eye(served, tab)
+    before = photograph(tab, eye)
+    spot = np.random.default_rng(0).uniform(-0.2, 0.2, (200, 3)).astype(np.float32)
+    was, now = spot + np.float32([-0.8, 0, 1.9]), spot + np.float32([0.8, 0, 1.9])
+    show_changes(served.server, [ShownChange("1. moved (0.97): <i>here</i>", was, now)])
+    tab.get_by_text("1. moved (0.97): <i>here</i>").wait_for()
+    assert near(eye, appeared(tab, eye, before, red, 100), was.mean(axis=0), 12)
+    assert near(eye, appeared(tab, eye, before, green, 100), now.mean(axis=0), 12)
+    tab.get_by_role("checkbox", name="changes").uncheck()
+    for _ in range(30):
+        if not (red(photograph(tab, eye)) & ~red(before)).any():
+            break
+        tab.wait_for_timeout(500)
+    assert not (red(photograph(tab, eye)) & ~red(before)).any()

@@ -17,6 +17,7 @@ def view(
     scene: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE[:NAME]")],
     model: ModelName = DEFAULT,
     map: Path | None = None,
+    changes: Path | None = None,
     host: str = "127.0.0.1",
     port: int = 8080,
     cache: Cache = None,
@@ -30,6 +31,7 @@ def view(
     Args:
         scene: Folder of a posed RGB-D scene; with a frame, SCENE:NAME, the page opens looking through its camera.
         map: The scene's map, as `locus map` writes it. By default one is built from nine frames in ten, and not kept.
+        changes: A file that `locus changes --json` wrote: gone is shown in red, new in green, moved with an arrow.
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
     """
@@ -41,15 +43,18 @@ def view(
     check_viser()
     from locus.landmarks import LandmarkMap
     from locus.viewer.app import Page
+    from locus.viewer.shown_changes import read_changes, show_changes
     from locus.viewer.viewed import ViewedScene
 
-    world = None if map is None else LandmarkMap.load(map)
+    world, changed = None if map is None else LandmarkMap.load(map), None if changes is None else read_changes(changes)
     viewed = ViewedScene.open(network(model), loaded, world, cache, progress=True)
     say(f"{loaded.name}: {len(viewed.cloud):,} points, {len(viewed.seen)} frames; {viewed.about_map}")
     if viewed.warning:
         say(f"Warning: {viewed.warning}")
     with server(host, port) as running:
         page = Page(running, viewed)
+        if changed is not None:
+            show_changes(running, changed)
         if frame is not None:
             page.canvas.open_at(running, viewed.row(frame))
         shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host

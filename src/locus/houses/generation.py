@@ -26,6 +26,7 @@ from locus.scenes.writers.transforms import write_frames
 
 THING = np.array([False, *(label.kind == "thing" for label in CLASSES)])
 SETTINGS = "houses.json"
+FIRST = "cameras"  # the random stream that places those of a house itself
 DEFAULT = HouseSettings()
 
 
@@ -94,13 +95,18 @@ def _write(folder: Path, shoot: Shoot, progress: bool) -> None:
         write_frames(folder, track(taken, folder.name, len(shoot.poses), progress), CLASSES)
 
 
-def _shoot(house: House, settings: HouseSettings, cameras: str = "cameras") -> Shoot:
+def _shoot(house: House, settings: HouseSettings, cameras: str = FIRST) -> Shoot:
     """Pictures of a house; `cameras` names the random stream that places them."""
     lit = house.lit()
     rng = stream(house.seed, cameras)
     # A wide field of view, so that neighbouring headings overlap; a little different in every house.
     degrees = rng.uniform(75, 84)
-    return plan_shoot(lit, THING, house.ground(), _visiting_order(house, rng), settings, degrees, rng, house.seed, True)
+    order = _visiting_order(house, rng)
+    if cameras != FIRST:  # a visit sees the same rooms first, so that few frames can be compared with few
+        first = stream(house.seed, FIRST)
+        first.uniform()
+        order = _visiting_order(house, first)
+    return plan_shoot(lit, THING, house.ground(), order, settings, degrees, rng, house.seed, True)
 
 
 def _visiting_order(house: House, rng: np.random.Generator) -> list[int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float32, Float64, Int32, UInt16
 from numpy import ndarray
 
 Rows = TypeVar("Rows", "Landmarks", "Frames")
@@ -88,9 +88,19 @@ class Frames:
     chance: Float32[ndarray, "f scales"]
     """Mean similarity of its patches to the most similar landmark of its environment that is *not* where they are: what
     an image of another environment would reach."""
+    surface: UInt16[ndarray, "f 60 80"]
+    """Coarse depth in millimetres, 0 where it is unknown; see `locus.landmarks.coarse_depth`."""
+    lens: Float32[ndarray, "f 4"]
+    """fx, fy, cx, cy of that grid."""
 
     def __len__(self) -> int:
         return len(self.environment)
+
+    @classmethod
+    def none(cls, scales: int) -> "Frames":
+        """No frames yet."""
+        shapes = declared(cls, scales=scales).items()
+        return cls(**{name: np.zeros((0, *shape), kind) for name, (kind, shape) in shapes})
 
 
 def declared(rows: "type[Landmarks | Frames]", **sizes: int) -> dict[str, tuple[Any, tuple[int, ...]]]:

@@ -17,6 +17,7 @@ from locus.features.dense import SceneFeatures, StreamedFeatures, streamed_featu
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks, joined, take
 from locus.landmarks.chance import with_chance_raised
+from locus.landmarks.coarse_depth import coarse_depth
 from locus.landmarks.describe import VIEWS, views
 from locus.landmarks.growing import best, grown, looked_for
 from locus.landmarks.observations import ObservedWindows
@@ -79,7 +80,7 @@ class LandmarkMap:
         name = scene.scene.name if isinstance(scene, SceneFeatures) else scene.name
         empty = cls(
             landmarks=Landmarks.none(model.dimension),
-            frames=Frames(np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros((0, len(model.radii)), np.float32)),
+            frames=Frames.none(len(model.radii)),
             sightings=csr_matrix((0, 0), dtype=np.int32),
             frame_names=(),
             environments=(name,),
@@ -137,10 +138,14 @@ class LandmarkMap:
                 scales, room = point_scales(self.radii), points_room(len(seen))
                 points.append(MapPoints.of_scene(window, detector, scales, room, progress))
         sightings = csr_matrix(vstack(sightings))
+        taken = map(seen.frame, range(len(seen)))
+        pose, surface, lens = zip(*((each.world_from_camera, *coarse_depth(each)) for each in taken), strict=True)
         frames = Frames(
             environment=np.full(len(seen), number, np.int32),
-            world_from_camera=np.stack([seen.frame(row).world_from_camera for row in range(len(seen))]),
+            world_from_camera=np.stack(pose),
             chance=np.concatenate(chance),
+            surface=np.stack(surface),
+            lens=np.stack(lens),
         )
         of_frames = joined_points(points) if points else None
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}

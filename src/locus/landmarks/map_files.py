@@ -37,6 +37,7 @@ ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"
 KIND = "locus landmark map"
 LARGEST = 2**34  # bytes
 GROUPS = {"landmarks": Landmarks, "frames": Frames}
+SINCE = ("surface", "lens")  # maps of earlier versions have none
 
 
 @contextmanager
@@ -190,6 +191,8 @@ def _group(group: str, arrays: dict[str, ndarray], rows: int, sizes: dict[str, i
     """The arrays of a group: of the type and width that its declaration says, all as long, with finite values."""
     checked = {}
     for name, (kind, shape) in declared(GROUPS[group], **sizes).items():
+        if name in SINCE:
+            arrays.setdefault(f"{group}.{name}", np.zeros((rows, *shape), kind))
         array = arrays[f"{group}.{name}"]
         if array.dtype != kind or array.shape != (rows, *shape) or not np.isfinite(array).all():
             raise MapError(f"{group}.{name} is {array.dtype} {array.shape}, not {kind} {(rows, *shape)}, or not finite")

@@ -15,8 +15,9 @@ from locus.evaluation.protocols.image_pairs import ImagePair, PairedImage, PairS
 from locus.evaluation.protocols.listed_pairs import archived_pairs
 from locus.evaluation.scene_patches import EvaluationError
 from locus.geometry import Camera, invert, pose_error, pose_matrices, rigid
+from locus.opening import read_json
 from locus.scenes import SceneReading
-from locus.scenes.reading import image_size, read_json
+from locus.scenes.reading import image_size
 
 LARGEST_TURN = 120.0
 EVERY = 4  # Probe3D asks about every fourth image of NAVI

@@ -11,6 +11,7 @@ from locus.errors import LocusError
 from locus.evaluation.protocols.split_localization import SplitLocalization, SplitScene
 from locus.evaluation.scene_patches import EvaluationError
 from locus.geometry import Camera
+from locus.opening import read_text
 from locus.scenes import Convention, FileSource, SceneReading
 from locus.scenes.reading import read_numbers
 
@@ -43,14 +44,14 @@ def _names(path: Path) -> list[str]:
             f"{path} is missing: write the names of train_test_val.pkl to it, one a line (docs/protocols.md says how); "
             "pickled files can run code and are not opened"
         )
-    return path.read_text(encoding="utf-8", errors="replace").split()
+    return read_text(path).split()
 
 
 @dataclass(frozen=True, eq=False)
 class Indoor6Frame(FileSource):
     def camera(self) -> Camera:
         file = self.image_path.with_name(f"{self.name}.intrinsics.txt")
-        words = file.read_text(errors="replace").split() if file.is_file() else []
+        words = read_text(file).split() if file.is_file() else []
         try:
             width, height, focal, x, y = map(float, words[:5])
         except ValueError:

@@ -11,6 +11,7 @@ from locus.evaluation.retrieval import Retrieval
 from locus.evaluation.scene_patches import EvaluationError
 from locus.evaluation.segmentation import Segmentation
 from locus.evaluation.table import Table
+from locus.opening import read_text
 from locus.scenes import Scene, SceneReading
 
 LEVEL = "_i1_"  # in the names of images whose camera is neither tilted up nor down; the authors take no others
@@ -96,7 +97,7 @@ def houses(matterport: Path, part: str) -> list[Path]:
         raise EvaluationError(
             f"{file} is missing: the names of the {part} houses, one a line, as the paper's code has them"
         )
-    folders = [matterport / name for name in file.read_text(encoding="utf-8", errors="replace").split()]
+    folders = [matterport / name for name in read_text(file).split()]
     missing = [folder for folder in folders if not folder.is_dir()]
     if missing:
         raise EvaluationError(f"{file} names {len(folders)} houses, of which {len(missing)} are missing: {missing[0]}")

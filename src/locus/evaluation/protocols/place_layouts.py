@@ -13,6 +13,7 @@ from locus.evaluation.protocols.place_recognition import PlaceRecognition, Place
 from locus.evaluation.scene_patches import EvaluationError
 from locus.features.images import IMAGE_SUFFIXES
 from locus.geometry import Camera
+from locus.opening import read_text
 from locus.scenes import FileSource, SceneReading
 
 
@@ -66,7 +67,7 @@ class BaiduMall(PlaceRecognition):
 
 def _position(file: Path) -> tuple[float, ...]:
     """The camera's, from the last line but one of its file."""
-    lines = file.read_text(errors="replace").splitlines() if file.is_file() else []
+    lines = read_text(file).splitlines() if file.is_file() else []
     try:
         x, y, z = map(float, lines[-2].split())
     except (IndexError, ValueError):

@@ -11,6 +11,7 @@ from numpy import ndarray
 from locus.evaluation.protocols.split_localization import SplitLocalization, SplitScene
 from locus.evaluation.scene_patches import EvaluationError
 from locus.geometry import Camera
+from locus.opening import read_text
 from locus.scenes import FileSource, SceneReading
 from locus.scenes.reading import camera_from_four, read_matrix
 
@@ -45,10 +46,10 @@ def _rio10_camera(scene: Path, folder: Path) -> tuple[float, ...]:
     if not text.is_file():
         text = scene.parent / "intrinsics.txt"  # one for all scenes
     words: Sequence[str] = ()
-    if yaml.is_file() and (said := MODEL.search(yaml.read_text(errors="replace"))) is not None:
+    if yaml.is_file() and (said := MODEL.search(read_text(yaml))) is not None:
         words = said[1].replace(",", " ").split()
     elif text.is_file():
-        lines = [line.split() for line in text.read_text(errors="replace").splitlines()]
+        lines = [line.split() for line in read_text(text).splitlines()]
         words = next((line[1:] for line in lines if line[:1] == [folder.name]), ())
     try:
         fx, fy, cx, cy = map(float, words)

@@ -14,6 +14,7 @@ from locus.evaluation.protocols.split_localization import SplitScene
 from locus.evaluation.scene_patches import EvaluationError
 from locus.files import content_hash
 from locus.geometry import Camera, invert
+from locus.opening import read_text
 from locus.scenes import FileSource, SceneReading
 from locus.scenes.formats.sevenscenes import OFFICIAL, SevenScenesFrame
 from locus.scenes.registration import register
@@ -59,7 +60,7 @@ def sequences(path: Path) -> frozenset[str]:
     """The folders that a split names: `sequence3` is seq-03."""
     if not path.is_file():
         raise EvaluationError(f"{path} is missing; it comes with 7-Scenes and says which sequences are for what")
-    numbers = re.findall(r"sequence\s*(\d+)", path.read_text(encoding="utf-8", errors="replace"))
+    numbers = re.findall(r"sequence\s*(\d+)", read_text(path))
     if not numbers:
         raise EvaluationError(f"{path} names no sequence; its lines are `sequence1`, `sequence2`, ...")
     return frozenset(f"seq-{int(number):02d}" for number in numbers)

@@ -12,8 +12,8 @@ from locus.errors import LocusError
 from locus.evaluation.protocols.image_pairs import ImagePair, PairedImage, PairPoses, PairScene
 from locus.evaluation.scene_patches import EvaluationError
 from locus.geometry import Camera, invert, pose_error, pose_matrices, rigid
+from locus.opening import read_json
 from locus.scenes import Convention, SceneReading
-from locus.scenes.reading import read_json
 
 CAMERA = Camera(640, 480, 517.97, 517.97, 320.0, 240.0)
 """What Habitat rendered the images with."""

@@ -12,6 +12,7 @@ from locus.evaluation.protocols.pose_sets import TwoPoseSets, focal_length
 from locus.evaluation.protocols.split_localization import SplitScene
 from locus.evaluation.scene_patches import EvaluationError
 from locus.geometry import Camera
+from locus.opening import read_text
 from locus.scenes import FileSource, SceneReading
 from locus.scenes.formats.scannet import seen_by
 from locus.scenes.reading import camera_from_four, read_matrix
@@ -32,7 +33,7 @@ class TwelveScenes(TwoPoseSets):
         name = f"{path.resolve().parent.name}/{path.resolve().name}"  # there are two kitchens
         listed, colour, depth = self.listed(name), *(_calibration(path / "info.txt", of) for of in ("Color", "Depth"))
         first = path / "split.txt"
-        said = FRAMES.search(first.read_text(errors="replace")) if first.is_file() else None
+        said = FRAMES.search(read_text(first)) if first.is_file() else None
         if said is None:
             raise EvaluationError(f"{first} should begin with `sequence0 [frames=N]`: those N frames are the queries")
         sources, queries = [], set()
@@ -54,7 +55,7 @@ class TwelveScenes(TwoPoseSets):
 
 def _calibration(path: Path, camera: str) -> Camera:
     """Of the colour or the depth camera, from the lines `m_calibrationColorIntrinsic = fx 0 cx 0 0 fy cy 0 ...`."""
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    text = read_text(path) if path.is_file() else ""
     lines = {name.strip(): value.split() for name, _, value in (line.partition("=") for line in text.splitlines())}
     small = camera.lower()
     try:
