@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,9 +84,11 @@ class ObjectGroups(Benchmark):
         if not self.curves:
             grouping = Grouping.of(method.fingerprint)
             if grouping.by_features != isinstance(method, ModelMethod):
-                raise EvaluationError(f"no grouping by {method.label} comes with LoCUS: fit one, with --curves SCENE...")
+                raise EvaluationError(
+                    f"no grouping by {method.label} comes with LoCUS: fit one, with --curves SCENE..."
+                )
             return grouping
-        return fitted(method, [_Looked(method, scene) for scene in open_scenes(find_scenes(self.curves))])
+        return fitted(method, [_Looked(method, scene) for scene in _opened(self.curves)])
 
     def tables(self, outcome: Outcome) -> list[Table]:
         """One of each kind."""
@@ -204,6 +205,12 @@ def fitted(method: Competitor, scenes: Sequence[_Looked]) -> Grouping:
     return Grouping.fit(labelled, by_features)
 
 
+@lru_cache(maxsize=1)
+def _opened(patterns: tuple[str, ...]) -> list[Scene]:
+    """Once for all methods, as their surfaces are the same."""
+    return open_scenes(find_scenes(patterns))
+
+
 @lru_cache(maxsize=32)
 def _surfaces(scene: Scene, grid: tuple[int, int]) -> tuple[Voxels, Int[ndarray, " n"]]:
     """The voxels of a scene, and the thing that most pixels of each show, 0 for none."""
@@ -227,7 +234,10 @@ def _surfaces(scene: Scene, grid: tuple[int, int]) -> tuple[Voxels, Int[ndarray,
 def _without_features(scene: Scene, grid: tuple[int, int] | None = None) -> SceneFeatures:
     camera = scene[0].camera
     rows, columns = grid or grid_of(camera.width, camera.height)
-    points, features = np.zeros((len(scene), rows, columns, 3), np.float32), torch.zeros(1, len(scene), rows, columns, 1)
+    points, features = (
+        np.zeros((len(scene), rows, columns, 3), np.float32),
+        torch.zeros(1, len(scene), rows, columns, 1),
+    )
     return SceneFeatures(scene, list(range(len(scene))), points, features)
 
 

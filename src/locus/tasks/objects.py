@@ -28,7 +28,7 @@ from locus.tasks.voxels import Voxels
 
 FITTED = Path(__file__).with_suffix(".json")
 GEOMETRY = "geometry"  # the curves for models that have none
-THING, SAME = 0.5, 0.6  # probabilities at which segments are of things, and of one; chosen on houses 2000 to 2003
+THING, SAME = 0.4, 0.5  # probabilities at which segments are of things, and of one; chosen on houses 2000 to 2003
 LEAST = 10  # voxels of an object
 L2 = 0.01
 
@@ -85,7 +85,9 @@ class Grouping:
     def described(self) -> dict[str, list[float]]:
         """For `FITTED`."""
         curves = {"thing": self.thing, "same": self.same}
-        return {name: [round(value, 5) for value in (each.bias, *each.weight.tolist())] for name, each in curves.items()}
+        return {
+            name: [round(value, 5) for value in (each.bias, *each.weight.tolist())] for name, each in curves.items()
+        }
 
     def objects(self, voxels: Voxels, seen: SceneFeatures) -> "Objects":
         """The objects of a scene, the surest first."""

@@ -20,11 +20,11 @@ from locus.tasks.segments import membership
 from locus.tasks.voxels import SIDE, Voxels
 
 CEILING = 98  # percentile of the height of voxels
-BAND = 0.7  # metres under the ceiling in which walls are looked for: above doors and most furniture
+BAND = 0.9  # metres under the ceiling in which walls are looked for: above doors and most furniture
 UPRIGHT = 0.4  # the greatest part of a wall's normal that points up
-WIDE = 0.55  # metres from the nearest wall, of a core: no door is so wide
+WIDE = 0.5  # metres from the nearest wall, of a core: no door is so wide
 SMALL = 1.0  # square metres: smaller parts are of the room beside them
-ALIKE = 0.95  # similarity of the features of two parts of one room
+ALIKE = 0.6  # similarity of the features of two parts of one room
 
 
 @dataclass(frozen=True, eq=False)

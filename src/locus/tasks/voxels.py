@@ -127,9 +127,7 @@ def _of_frame(frame: Frame, grid: tuple[int, int]) -> tuple[Int[ndarray, "k 3"],
     return cells, sums, csr_matrix(pooled @ _blend(y * step, x * step, frame.image.shape[:2], grid))
 
 
-def _blend(
-    y: Int[ndarray, " k"], x: Int[ndarray, " k"], size: tuple[int, int], grid: tuple[int, int]
-) -> csr_matrix:
+def _blend(y: Int[ndarray, " k"], x: Int[ndarray, " k"], size: tuple[int, int], grid: tuple[int, int]) -> csr_matrix:
     """(k, patches): the four patches around each pixel, weighed bilinearly."""
     found = [
         ((at + 0.5) / pixels * patches - 0.5).clip(0, patches - 1)
