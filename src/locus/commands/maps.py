@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from locus.commands import options
+from locus.commands.graph import NO_GRAPH, GraphOptions
 from locus.commands.options import frame_slice, map_and_network, network, say, shard_of, write_answers
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
@@ -20,6 +21,7 @@ def map_scenes(
     session_of: str | None = None,
     most: int | None = None,
     trajectories: Path | None = None,
+    graph: GraphOptions = NO_GRAPH,
     frames: options.Frames = ":",
     cache: options.Cache = None,
     shard: options.Shard = "0/1",
@@ -56,6 +58,7 @@ def map_scenes(
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
     if session_of is not None and not add:
         raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
+    graph.check(add=add)
     made_with = network(model)
     if part[1] > 1:
         parts = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
@@ -80,6 +83,10 @@ def map_scenes(
         if world is None:
             raise LocusError("no scene was given")
         write(world)
+    if graph.graph:
+        graph.write(
+            out, world, made_with, [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)], cache
+        )
     for scale, radius in enumerate(world.radii):
         say(f"{int((world.landmarks.scale == scale).sum())} landmarks of {radius:g} m")
     if world.points is not None:

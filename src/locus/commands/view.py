@@ -27,7 +27,7 @@ def view(
 
     Args:
         scene: Folder of a posed RGB-D scene; with a frame, SCENE:NAME, the page opens looking through its camera.
-        map: The scene's map, as `locus map` writes it. By default one is built from nine frames in ten, and not kept.
+        map: The scene's map, as `locus map` writes it; its graph, if it has one, is a tree to click. By default one is built from nine frames in ten, and not kept.
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
     """
@@ -38,17 +38,19 @@ def view(
     check_free(host, port)
     from locus.landmarks import LandmarkMap
     from locus.tasks.named_images import open_scene
+    from locus.tasks.place_graph import FILE, PlaceGraph
     from locus.viewer.app import Page
     from locus.viewer.viewed import ViewedScene
 
     world = None if map is None else LandmarkMap.load(map)
+    graph = PlaceGraph.load(map) if map is not None and (map / FILE).exists() else None
     loaded, frame = open_scene(scene, reading)
     viewed = ViewedScene.open(network(model), loaded, world, cache, progress=True)
     say(f"{loaded.name}: {len(viewed.cloud):,} points, {len(viewed.seen)} frames; {viewed.about_map}")
     if viewed.warning:
         say(f"Warning: {viewed.warning}")
     with server(host, port) as running:
-        page = Page(running, viewed)
+        page = Page(running, viewed, graph)
         if frame is not None:
             page.canvas.open_at(running, viewed.row(frame))
         shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host

@@ -52,7 +52,8 @@ class WordNames:
             raise LocusError("CLIP chooses among words: name some with --words chair table ...")
         try:
             self.model = CLIPModel.from_pretrained(clip, use_safetensors=True).eval()
-            tokens = AutoTokenizer.from_pretrained(clip)([PROMPT.format(word) for word in words], padding=True)
+            tokenizer: Any = AutoTokenizer.from_pretrained(clip)
+            tokens = tokenizer([PROMPT.format(word) for word in words], padding=True)
         except (OSError, ValueError) as error:
             raise LocusError(f"{clip} is no CLIP that transformers can load: {error}") from None
         self.words = tuple(words)
