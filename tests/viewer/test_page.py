@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from locus.tasks.place_graph import PlaceGraph
 from locus.viewer.locating import locate_frame
 from locus.viewer.picking import Hit, Ray
 
@@ -49,7 +50,7 @@ def served(known):
     from locus.viewer.serve import server
 
     with server("127.0.0.1", 0) as running:
-        yield Page(running, known)
+        yield Page(running, known, PlaceGraph.build(known.world, known.seen))
 
 
 @pytest.fixture
@@ -293,3 +294,18 @@ def test_a_closed_tab_changes_nothing_for_the_next(opened, served):
     said = opened(1000, 700).get_by_text("Pixel (40, 30) of frame 000004")
     said.wait_for()
     assert said.is_visible()
+
+
+def test_a_click_in_the_tree_boxes_the_object_and_lists_its_spots(served, tab):
+    eye = Eye(served, tab)
+    graph = served.tree.graph
+    place = max(graph.of("object"), key=lambda each: len(graph.inside(each.id)))
+    tab.get_by_role("tab", name="Graph").click()
+    tab.get_by_role("button", name="room 1 as a whole").wait_for()
+    before = photograph(tab, eye)
+    tab.get_by_role("button", name=place.id, exact=True).click()
+    tab.get_by_text(f"seen in {len(place.views)} frames, in {place.inside}.").wait_for()
+    assert appeared(tab, eye, before, orange).any()
+    spot = max(graph.inside(place.id), key=lambda each: len(each.views))
+    tab.get_by_role("button", name=spot.id, exact=True).click()
+    tab.get_by_text(f"seen in {len(spot.views)} frames, in {place.id}.").wait_for()

@@ -84,9 +84,8 @@ def map_scenes(
             raise LocusError("no scene was given")
         write(world)
     if graph.graph:
-        graph.write(
-            out, world, made_with, [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)], cache
-        )
+        mapped = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
+        graph.write(out, world, made_with, mapped, cache)
     for scale, radius in enumerate(world.radii):
         say(f"{int((world.landmarks.scale == scale).sum())} landmarks of {radius:g} m")
     if world.points is not None:

@@ -27,7 +27,8 @@ def view(
 
     Args:
         scene: Folder of a posed RGB-D scene; with a frame, SCENE:NAME, the page opens looking through its camera.
-        map: The scene's map, as `locus map` writes it; its graph, if it has one, is a tree to click. By default one is built from nine frames in ten, and not kept.
+        map: The scene's map, as `locus map` writes it; its graph, if it has one, is a tree to click.
+            By default a map is built from nine frames in ten, and not kept.
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
     """

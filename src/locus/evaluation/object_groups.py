@@ -117,7 +117,7 @@ class ObjectGroups(Benchmark):
             f"Scenes: {len(measured['groups'])}, with {sum(each['things'] for each in measured['groups'].values())} "
             f"things of at least {LEAST} voxels. AP: objects of all scenes, the surest first. V-measure: over the "
             "voxels of things. Rooms: adjusted Rand index of all voxels inside the plan's rooms, mean over scenes.",
-            f"Known again: the most similar thing of a later visit is the same one, of {len(measured['again'])} things, "
+            f"Known again: the most similar thing of a later visit is the same, of {len(measured['again'])} things, "
             f"{sum(thing['moved'] for thing in measured['again'])} of them moved; things as labelled.",
         ]
         return [Table("Objects and rooms", columns, outcome.rows(cells), notes)]

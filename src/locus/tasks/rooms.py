@@ -21,8 +21,10 @@ from locus.tasks.voxels import SIDE, Voxels
 
 CEILING = 98  # percentile of the height of voxels
 BAND = 0.9  # metres under the ceiling in which walls are looked for: above doors and most furniture
+TALL = 1.3  # metres above the floor, of a wall where no ceiling was seen: most furniture is lower
 UPRIGHT = 0.4  # the greatest part of a wall's normal that points up
 WIDE = 0.5  # metres from the nearest wall, of a core: no door is so wide
+HIDDEN = 1.5  # square metres that nobody saw, at most, in the midst of a room
 SMALL = 1.0  # square metres: smaller parts are of the room beside them
 ALIKE = 0.6  # similarity of the features of two parts of one room
 
@@ -47,8 +49,11 @@ def rooms(voxels: Voxels, seen: SceneFeatures) -> Rooms:
     upright = np.abs(voxels.normal @ voxels.up) < UPRIGHT
     wall, covered = np.zeros(shape, bool), np.zeros(shape, bool)
     covered[tuple(cells.T)] = True
-    wall[tuple(cells[upright & (under < BAND) & (under > -SIDE)].T)] = True
-    free = ndimage.binary_closing(covered, iterations=2) & ~ndimage.binary_closing(wall)
+    wall[tuple(cells[upright & (under < BAND) & (under > -SIDE) & (height > TALL)].T)] = True
+    inside = ndimage.binary_closing(covered, iterations=2)
+    holes, _ = ndimage.label(ndimage.binary_fill_holes(inside) & ~inside)
+    inside |= (holes > 0) & (np.bincount(holes.ravel()) * SIDE**2 < HIDDEN)[holes]  # behind furniture, not a yard
+    free = inside & ~ndimage.binary_closing(wall)
     parts = parted(free)
     if not parts.any():
         return Rooms(np.zeros(len(voxels), np.int64), 1)

@@ -1,4 +1,4 @@
-"""The graph of a map on the page: a tree of rooms, objects and spots; a click shows the place in 3D and in its views."""
+"""The graph of a map on the page: a tree of rooms, objects and spots; a click shows each in 3D and in its views."""
 
 from collections.abc import Callable
 from typing import Any
