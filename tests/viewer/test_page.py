@@ -12,6 +12,7 @@ from PIL import Image
 from locus.tasks.place_graph import PlaceGraph
 from locus.viewer.locating import locate_frame
 from locus.viewer.picking import Hit
+from locus.viewer.tree import title_of
 from tests.viewer.eye import Eye, appeared, green, near, orange, photograph, visible
 
 pytest.importorskip("viser", reason="the extra `viewer` is not installed")
@@ -229,11 +230,12 @@ def test_a_click_in_the_tree_boxes_the_object_and_lists_its_spots(served, tab):
     graph = served.tree.graph
     place = max(graph.of("object"), key=lambda each: len(graph.inside(each.id)))
     tab.get_by_role("tab", name="Graph").click()
-    tab.get_by_role("button", name="room 1 as a whole").wait_for()
+    tab.get_by_role("button", name=title_of(graph["room 1"])).wait_for()
     before = photograph(tab, eye)
-    tab.get_by_role("button", name=place.id, exact=True).click()
+    tab.get_by_role("button", name=title_of(place), exact=True).click()
     tab.get_by_text(f"seen in {len(place.views)} frames, in {place.inside}.").wait_for()
     assert appeared(tab, eye, before, orange).any()
     spot = max(graph.inside(place.id), key=lambda each: len(each.views))
+    tab.get_by_text("Spots on it").click()
     tab.get_by_role("button", name=spot.id, exact=True).click()
     tab.get_by_text(f"seen in {len(spot.views)} frames, in {place.id}.").wait_for()

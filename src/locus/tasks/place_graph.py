@@ -26,7 +26,7 @@ from locus.tasks.voxels import Voxels, voxels
 
 Kind = Literal["room", "object", "spot"]
 RADII: dict[Kind, float] = {"spot": 0.2, "object": 0.6, "room": 2.5}  # of the scale that knows each best
-NEAR = 0.5  # metres between the boxes of two objects that are near each other
+NEAR = 0.3  # metres between the boxes of two objects that are near each other
 ON = 0.12  # metres between the top of one and the bottom of another that stands on it
 FILE = "graph.json"
 

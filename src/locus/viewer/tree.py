@@ -15,6 +15,8 @@ from locus.tasks.place_graph import GraphPlace, PlaceGraph
 from locus.tasks.region_pictures import TINT, tiles
 from locus.viewer.panel import paragraph
 
+FEW = 8  # neighbours that are named
+COLOURS = {"room": (70, 70, 70), "object": (200, 90, 0), "spot": (120, 120, 120)}  # of buttons
 SPOTS = 12  # of a place that get a button
 SIDE = 150  # pixels of a picture
 BOX = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b).bit_count() == 1]  # corners that an edge joins
@@ -39,7 +41,7 @@ class Tree:
             counts = ", ".join(f"{len(graph.of(kind))} {kind}s" for kind in ("room", "object", "spot"))
             self.told = gui.add_html(paragraph(f"{counts}. Click one."))
             self.pictures = gui.add_image(np.full((4, 4, 3), 255, np.uint8), visible=False, jpeg_quality=80)
-            self.below = gui.add_folder("Spots on it", visible=False)
+            self.below = gui.add_folder("Spots on it", visible=False, expand_by_default=False)
             for room in graph.inside(None):
                 inside = [place for place in graph.inside(room.id) if place.kind == "object"]
                 with gui.add_folder(f"{room.id}: {len(inside)} objects", expand_by_default=room == graph.places[0]):
@@ -47,21 +49,20 @@ class Tree:
                         self._add_button(place)
 
     def _add_button(self, place: GraphPlace) -> viser.GuiButtonHandle:
-        title = place.id if place.label is None else f"{place.label} ({place.id})"
-        button = self.server.gui.add_button(f"{title} as a whole" if place.kind == "room" else title)
+        button = self.server.gui.add_button(title_of(place), color=COLOURS[place.kind])
         button.on_click(self.guarded(lambda event: self.choose(place, event.client)))
         return button
 
     def choose(self, place: GraphPlace, client: viser.ClientHandle | None = None) -> None:
         """Box it, turn to it, tell of it, and list the spots on it."""
-        beside = [(a, kind, b) for a, b, kind in self.graph.edges if place.id in (a, b)]
         with self.server.atomic():
             self.told.content = paragraph(*described(self.graph, place))
             self.server.scene.remove_by_name("/graph")
             self._draw_box("/graph/box", place, TINT)
-            for a, _, b in beside:
-                other = b if a == place.id else a
-                self._draw_box(f"/graph/{other}", self.graph[other], BESIDE)
+            for a, b, _ in self.graph.edges:
+                if place.id in (a, b):
+                    other = b if a == place.id else a
+                    self._draw_box(f"/graph/{other}", self.graph[other], BESIDE, 1.0)
             pictures = [] if place.kind == "room" else crops(place, self.seen)
             self.pictures.visible = bool(pictures)
             if pictures:
@@ -80,20 +81,29 @@ class Tree:
             self.spots = [self._add_button(each) for each in best]
         self.below.visible = bool(self.spots)
 
-    def _draw_box(self, name: str, place: GraphPlace, colour: tuple[int, int, int]) -> None:
+    def _draw_box(self, name: str, place: GraphPlace, colour: tuple[int, int, int], thickness: float = 4.0) -> None:
         corners = np.indices((2, 2, 2)).reshape(3, -1).T - 0.5
         at = np.array(place.position) + corners * np.array(place.extent)
         self.server.scene.add_line_segments(
-            name, at[np.array(BOX)].astype(np.float32), colour, thickness=3.0, thickness_units="screen"
+            name, at[np.array(BOX)].astype(np.float32), colour, thickness=thickness, thickness_units="screen"
         )
+
+
+def title_of(place: GraphPlace) -> str:
+    """What its button says: its name if it has one, and how large it is."""
+    name = place.id if place.label is None else f"{place.label} ({place.id})"
+    return name if place.kind == "spot" else f"{name}, {_size(place)}"
+
+
+def _size(place: GraphPlace) -> str:
+    return " × ".join(f"{length:.1f}" for length in place.extent) + " m"
 
 
 def described(graph: PlaceGraph, place: GraphPlace) -> list[str]:
     """A place in sentences."""
     name = place.id if place.label is None else f"{place.id}: {place.label}, {place.probability:.0%} likely"
-    size = " × ".join(f"{length:.1f}" for length in place.extent)
     where = f", in {place.inside}" if place.inside else ""
-    told = [f"{name}.", f"{size} m, seen in {len(place.views)} frames{where}."]
+    told = [f"{name}.", f"{_size(place)}, seen in {len(place.views)} frames{where}."]
     inside = graph.inside(place.id)
     if inside:
         counts = ((kind, sum(each.kind == kind for each in inside)) for kind in ("object", "spot"))
@@ -103,7 +113,10 @@ def described(graph: PlaceGraph, place: GraphPlace) -> list[str]:
         "On it": [a for a, b, kind in graph.edges if kind == "on" and b == place.id],
         "Near": [b if a == place.id else a for a, b, kind in graph.edges if kind == "near" and place.id in (a, b)],
     }
-    return told + [f"{word}: {', '.join(others)}." for word, others in relations.items() if others]
+    for word, others in relations.items():
+        if others:
+            told.append(f"{word}: {', '.join(others[:FEW])}{f' and {len(others) - FEW} more' * (len(others) > FEW)}.")
+    return told
 
 
 def _small(picture: UInt8[ndarray, "h w 3"]) -> UInt8[ndarray, "side side 3"]:
