@@ -128,6 +128,14 @@ def sessions_page(told: dict[str, Any], folder: Path) -> None:
     assert np.abs(np.stack(list(names["poses"].values())) - truth).max() < 0.05
 
 
+def graph_page(told: dict[str, Any], folder: Path) -> None:
+    shutil.copytree(told["folders"][0], folder / "flat")
+    shutil.copytree(told["run"], folder / "run")
+    names = run(ROOT / "docs" / "graph.md", {"photo": told["frame"].image}, ('"locus-small"', '"run"'))
+    assert names["room"].kind == "room"
+    assert len(names["read"]) == len(names["graph"].places)
+
+
 def matching_page(told: dict[str, Any], folder: Path) -> None:
     names = {"model": told["model"]}
     for letter, frame in {"a": told["a"], "b": told["b"]}.items():
@@ -216,6 +224,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "capture/realsense.md": realsense_page,
     "data.md": data_page,
     "extend.md": extend_page,
+    "graph.md": graph_page,
     "maps.md": maps_page,
     "matching.md": matching_page,
     "objective.md": objective_page,

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from locus.tasks.objects import GEOMETRY, Curve, Grouping
-from locus.tasks.segments import Segments, felzenszwalb, membership
+from locus.tasks.segments import SurfaceSegments, felzenszwalb, membership
 from locus.tasks.voxels import voxels
 from tests.landmarks import places
 from tests.scenes import room
@@ -90,7 +90,7 @@ class Fitted:
 def fitted(seen, surfaces):
     """Fitted to other views of the room."""
     other = voxels(places.seen(places.scene(places.wanderer(12))))
-    segments = Segments.of(other, None)
+    segments = SurfaceSegments.of(other, None)
     votes = membership(segments.number) @ np.eye(5)[thing_of(other.position)]
     return Fitted(Grouping.fit([(segments, votes.argmax(axis=1))], False), surfaces, thing_of(surfaces.position))
 

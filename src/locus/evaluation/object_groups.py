@@ -28,7 +28,7 @@ from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
 from locus.tasks.objects import GEOMETRY, LEAST, Grouping
 from locus.tasks.rooms import rooms
-from locus.tasks.segments import Segments, bounds, membership
+from locus.tasks.segments import SurfaceSegments, bounds, membership
 from locus.tasks.voxels import Voxels, voxels
 
 OVERLAPS = (0.25, 0.5)  # intersection over union at which an object is a thing
@@ -197,7 +197,7 @@ def fitted(method: Competitor, scenes: Sequence[_Looked]) -> Grouping:
     by_features = isinstance(method, ModelMethod)
     labelled = []
     for each in scenes:
-        segments = Segments.of(each.voxels, each.seen if by_features else None)
+        segments = SurfaceSegments.of(each.voxels, each.seen if by_features else None)
         ids, truth = np.unique(each.things, return_inverse=True)
         votes = np.zeros((len(segments), len(ids)))
         np.add.at(votes, (segments.number, truth), 1)

@@ -56,10 +56,10 @@ def write_houses(
     models, textures = load_models(settings.models), load_textures(settings.textures)
     folders = [out / house_name(seed) for seed in seeds]
     for seed, folder in zip(seeds, folders, strict=True):
-        if not folder.with_suffix(".json").exists():
-            save_json(folder.with_suffix(".json"), {"seed": seed, "rooms": _rooms(seed)})
         if not folder.exists():
             _write(folder, _shoot(_house(seed, models, textures), settings), progress)
+        if not folder.with_suffix(".json").exists():
+            save_json(folder.with_suffix(".json"), {"seed": seed, "rooms": _rooms(seed)})
     return folders
 
 

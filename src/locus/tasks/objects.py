@@ -23,7 +23,7 @@ from locus.landmarks.describe import VIEWS
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import LabelledPatches
 from locus.tasks.probe import fit_probe
-from locus.tasks.segments import Segments, membership
+from locus.tasks.segments import SurfaceSegments, membership
 from locus.tasks.voxels import Voxels
 
 FITTED = Path(__file__).with_suffix(".json")
@@ -72,7 +72,7 @@ class Grouping:
         return cls(*curves, name != GEOMETRY)
 
     @classmethod
-    def fit(cls, scenes: Sequence[tuple[Segments, Int[ndarray, " m"]]], by_features: bool) -> "Grouping":
+    def fit(cls, scenes: Sequence[tuple[SurfaceSegments, Int[ndarray, " m"]]], by_features: bool) -> "Grouping":
         """From segments, and the thing that each is of, 0 for floor, wall and ceiling, -1 where it is not known."""
         things, pairs = [], []
         for segments, truth in scenes:
@@ -91,7 +91,7 @@ class Grouping:
 
     def objects(self, voxels: Voxels, seen: SceneFeatures) -> "Objects":
         """The objects of a scene, the surest first."""
-        segments = Segments.of(voxels, seen if self.by_features else None)
+        segments = SurfaceSegments.of(voxels, seen if self.by_features else None)
         sure, same = self.thing(segments.alone), self.same(segments.together)
         joined = _joined(segments, sure >= THING, same)
         number = joined[segments.number]
@@ -119,7 +119,7 @@ class Objects:
         return len(self.confidence)
 
 
-def _joined(segments: Segments, things: Bool[ndarray, " m"], same: Float[ndarray, " p"]) -> Int[ndarray, " m"]:
+def _joined(segments: SurfaceSegments, things: Bool[ndarray, " m"], same: Float[ndarray, " p"]) -> Int[ndarray, " m"]:
     """Each segment's group, -1 for what is no thing: average linkage over the pairs that touch."""
     group = list(range(len(segments)))
     links: list[dict[int, tuple[float, int]]] = [{} for _ in group]

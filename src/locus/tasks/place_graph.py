@@ -71,7 +71,7 @@ class PlaceGraph:
         here = world.environment(number)
         surfaces = voxels(seen, progress)
         found, parts = Grouping.of(world.model).objects(surfaces, seen), rooms(surfaces, seen)
-        builder = _Builder(here, seen, surfaces)
+        builder = _PlaceBuilder(here, seen, surfaces)
         room_ids = builder.add("room", parts.number, [None] * parts.count)
         homes = [room_ids[room] for room in _mostly(found.number, parts.number, len(found))]
         object_ids = builder.add("object", found.number, homes)
@@ -150,7 +150,7 @@ def _tuples(node: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in node.items()}
 
 
-class _Builder:
+class _PlaceBuilder:
     """Collects the places of one environment."""
 
     def __init__(self, world: LandmarkMap, seen: SceneFeatures, surfaces: Voxels) -> None:

@@ -19,7 +19,7 @@ LEAST = 4  # voxels of a segment
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
+class SurfaceSegments:
     """The segments of a scene, and the pairs of them that touch."""
 
     number: Int[ndarray, " voxels"]
@@ -36,7 +36,7 @@ class Segments:
         return len(self.alone)
 
     @classmethod
-    def of(cls, voxels: Voxels, seen: SceneFeatures | None) -> "Segments":
+    def of(cls, voxels: Voxels, seen: SceneFeatures | None) -> "SurfaceSegments":
         """With cues of geometry and colour and, if they are given, of the features of the finest scale."""
         pairs = voxels.neighbours
         number = felzenszwalb(len(voxels), pairs, _differences(voxels, pairs))

@@ -17,7 +17,7 @@ from locus.viewer.lighting import Lit, light
 from locus.viewer.locating import LocatedImage, locate_frame, locate_image
 from locus.viewer.panel import HELP, Panel, paragraph
 from locus.viewer.picking import Hit, Ray
-from locus.viewer.tree import Tree
+from locus.viewer.tree import GraphTree
 from locus.viewer.viewed import ViewedScene
 
 VIEWS = 4  # shown in the panel, of those that something is lit in
@@ -37,7 +37,7 @@ class Page:
         self.by_feature = cache(lambda scale: feature_colours(viewed, scale))
         self.panel = Panel(server.gui, viewed, self.canvas)
         if graph is not None:
-            self.tree = Tree(server, self.panel.tabs, graph, viewed.seen, self._guarded)
+            self.tree = GraphTree(server, self.panel.tabs, graph, viewed.seen, self._guarded)
         self._connect()
         self.redraw()
 

@@ -23,7 +23,7 @@ BOX = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b).bit_count() 
 BESIDE = (70, 110, 220)
 
 
-class Tree:
+class GraphTree:
     """A tab of the panel, and what it draws. Only the chosen place's spots have buttons: there are thousands."""
 
     def __init__(
