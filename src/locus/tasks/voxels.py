@@ -17,6 +17,7 @@ from locus.scenes import Frame
 SIDE = 0.08  # metres of a voxel
 COLUMNS = 160  # pixels across an image that are looked at
 FRAMES = 200  # at most, spread evenly: more show little that is new
+FAR = 60_000.0  # metres: no coordinates are larger
 JUMP = 0.1  # of the depth: neighbouring pixels farther apart are of two surfaces
 
 
@@ -52,13 +53,9 @@ class Voxels:
 
     def rows(self, points: Float[ndarray, "k 3"]) -> Int[ndarray, " k"]:
         """The voxels that points lie in, -1 for none."""
-        own, asked = voxel_numbers(self.position), voxel_numbers(np.nan_to_num(points, nan=1e6))
-        low, span = own.min(axis=0), np.ptp(own, axis=0) + 1
-        inside = ((asked >= low) & (asked < low + span)).all(axis=1)
-        own, asked = ((cells - low) @ [span[1] * span[2], span[2], 1] for cells in (own, asked))
-        order = np.argsort(own)
-        found = order[np.searchsorted(own, asked, sorter=order).clip(max=len(own) - 1)]
-        return np.where(inside & (own[found] == asked), found, -1)
+        own, asked = cell_keys(self.position), cell_keys(np.nan_to_num(points, nan=FAR))
+        found = np.searchsorted(own, asked).clip(max=len(own) - 1)  # voxels are in the order of their cells
+        return np.where(own[found] == asked, found, -1)
 
     def shown(self, seen: SceneFeatures, of: csr_matrix, scale: int) -> Float[ndarray, "m c"]:
         """Unit features of groups of voxels, (m, n), by the patches that show little else.
@@ -79,7 +76,7 @@ def voxels(seen: SceneFeatures, progress: bool = False) -> Voxels:
     cells = np.concatenate([cells for cells, _, _ in parts])
     if not len(cells):
         raise LocusError(f"{seen.scene.name} shows no surface with depth, so it has no objects; see `locus inspect`")
-    number = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+    number = np.unique(cells, return_inverse=True)[1]
     pooled = csr_matrix((np.ones(len(cells)), (number, np.arange(len(cells)))))
     sums = pooled @ np.concatenate([sums for _, sums, _ in parts])
     count, normal = sums[:, 9:], sums[:, 3:6]
@@ -102,11 +99,13 @@ def voxels(seen: SceneFeatures, progress: bool = False) -> Voxels:
     )
 
 
-def voxel_numbers(points: Float[ndarray, "*k 3"]) -> Int[ndarray, "*k 3"]:
-    return np.floor(points / SIDE).astype(np.int64)
+def cell_keys(points: Float[ndarray, "k 3"]) -> Int[ndarray, " k"]:
+    """One number for the cell of each point: far quicker to sort than three."""
+    cells = np.floor(np.clip(points, -FAR, FAR) / SIDE).astype(np.int64) + 2**20
+    return (cells[:, 0] << 42) | (cells[:, 1] << 21) | cells[:, 2]
 
 
-def _of_frame(frame: Frame, grid: tuple[int, int]) -> tuple[Int[ndarray, "k 3"], Float[ndarray, "k 10"], csr_matrix]:
+def _of_frame(frame: Frame, grid: tuple[int, int]) -> tuple[Int[ndarray, " k"], Float[ndarray, "k 10"], csr_matrix]:
     """Of one frame: cells, sums of points, normals, colours and ones in each, and what each patch shows of them."""
     step = max(1, round(frame.camera.width / COLUMNS))
     depth = np.where(frame.depth > 0, frame.depth, np.nan)
@@ -120,8 +119,8 @@ def _of_frame(frame: Frame, grid: tuple[int, int]) -> tuple[Int[ndarray, "k 3"],
     normal = normal[smooth] / np.maximum(np.linalg.norm(normal[smooth], axis=1, keepdims=True), 1e-12)
     normal *= -np.sign((normal * points[smooth]).sum(axis=1, keepdims=True))  # towards the camera, at the origin
     turned, world = normal @ frame.world_from_camera[:3, :3].T, transform(frame.world_from_camera, points[smooth])
-    cells, number = np.unique(voxel_numbers(world), axis=0, return_inverse=True)
-    pooled = csr_matrix((np.ones(len(world)), (number.ravel(), np.arange(len(world)))), (len(cells), len(world)))
+    cells, number = np.unique(cell_keys(world), return_inverse=True)
+    pooled = csr_matrix((np.ones(len(world)), (number, np.arange(len(world)))), (len(cells), len(world)))
     colour = frame.image[y * step, x * step].astype(np.float64)
     sums = pooled @ np.concatenate([world, turned, colour, np.ones((len(world), 1))], axis=1)
     return cells, sums, csr_matrix(pooled @ _blend(y * step, x * step, frame.image.shape[:2], grid))
