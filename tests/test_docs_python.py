@@ -146,6 +146,14 @@ def changes_page(told: dict[str, Any], folder: Path) -> None:
     assert len(names["world"].frames) == 2 * len(names["found"].world.frames)
 
 
+def graph_page(told: dict[str, Any], folder: Path) -> None:
+    shutil.copytree(told["folders"][0], folder / "flat")
+    shutil.copytree(told["run"], folder / "run")
+    names = run(ROOT / "docs" / "graph.md", {"photo": told["frame"].image}, ('"locus-small"', '"run"'))
+    assert names["room"].kind == "room"
+    assert len(names["read"]) == len(names["graph"].places)
+
+
 def matching_page(told: dict[str, Any], folder: Path) -> None:
     names = {"model": told["model"]}
     for letter, frame in {"a": told["a"], "b": told["b"]}.items():
@@ -241,6 +249,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "capture/realsense.md": realsense_page,
     "data.md": data_page,
     "extend.md": extend_page,
+    "graph.md": graph_page,
     "maps.md": maps_page,
     "changes.md": changes_page,
     "matching.md": matching_page,

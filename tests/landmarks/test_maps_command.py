@@ -11,6 +11,7 @@ from locus.cli import main
 from locus.errors import WeightsError
 from locus.files import lock
 from locus.tasks import placed_points
+from locus.tasks.place_graph import PlaceGraph
 from tests.scenes import layouts, room
 
 
@@ -165,3 +166,25 @@ def test_a_second_writer_meets_a_sentence(here, tmp_path, capsys):
     with lock(tmp_path / "map" / "map.safetensors"):
         assert run("map", here / "room", "--out", tmp_path / "map", "--add") == 2
     assert "another process is writing" in capsys.readouterr().err
+
+
+def test_a_graph_of_rooms_objects_and_spots_is_written_beside_the_map(here, tmp_path, capsys):
+    assert run("map", here / "room", "--model", "classic", "--out", tmp_path / "map", "--graph", cache=here) == 0
+    graph = PlaceGraph.load(tmp_path / "map")
+    counts = ", ".join(f"{len(graph.of(kind))} {kind}s" for kind in ("room", "object", "spot"))
+    assert f"graph.json: {counts}" in capsys.readouterr().out.replace("\n", " ")
+    assert all(graph.of(kind) for kind in ("room", "object", "spot"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--probe", "names.safetensors"], "--graph must be given too"),
+        (["--graph", "--add"], "leave --add out"),
+        (["--graph", "--words", "chair"], "name one with --clip"),
+    ],
+)
+def test_options_of_a_graph_that_do_not_go_together_are_refused_at_once(here, tmp_path, capsys, words, message):
+    assert run("map", here / "room", "--model", "classic", "--out", tmp_path / "map", *words) == 2
+    assert message in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "map").exists()

@@ -16,6 +16,7 @@ from locus.evaluation.correspondence import Correspondence
 from locus.evaluation.landmark_recall import LandmarkRecall
 from locus.evaluation.localization import Localization
 from locus.evaluation.methods import ModelMethod
+from locus.evaluation.object_groups import ObjectGroups
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pose import RelativePoses, write_template
 from locus.evaluation.protocols.dense_layouts import Navi, Probe3D
@@ -258,6 +259,7 @@ Task = (
     | Annotated[Evaluate[Localization], _named(Localization)]
     | Annotated[Evaluate[LandmarkRecall], _named(LandmarkRecall)]
     | Annotated[Evaluate[Regions], _named(Regions)]
+    | Annotated[Evaluate[ObjectGroups], _named(ObjectGroups)]
     | Annotated[Evaluate[Reuse], _named(Reuse)]
     | Annotated[Evaluate[Yardstick], _named(Yardstick)]
     | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from locus.commands import options
+from locus.commands.graph import NO_GRAPH, GraphOptions
 from locus.commands.options import (
     check_first,
     frame_slice,
@@ -30,6 +31,7 @@ def map_scenes(
     session_of: str | None = None,
     most: int | None = None,
     trajectories: Path | None = None,
+    graph: GraphOptions = NO_GRAPH,
     frames: options.Frames = ":",
     cache: options.Cache = None,
     shard: options.Shard = "0/1",
@@ -55,6 +57,7 @@ def map_scenes(
     chosen, part = frame_slice(frames), shard_of(shard)
     if session_of is not None and not add:
         raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
+    graph.check(add=add)
     check_first(folders=[out, trajectories], model=model, maps=[out] if add else [])
     opened = open_scenes(find_scenes(scenes), reading)
     if not opened:
@@ -93,6 +96,9 @@ def map_scenes(
                 world = built if world is None else merge([world, built])
         assert world is not None
         write(world)
+    if graph.graph:
+        mapped = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
+        graph.write(out, world, made_with, mapped, cache)
     for scale, radius in enumerate(world.radii):
         say(f"{int((world.landmarks.scale == scale).sum())} landmarks of {radius:g} m")
     if world.points is not None:

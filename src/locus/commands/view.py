@@ -30,7 +30,8 @@ def view(
 
     Args:
         scene: Folder of a posed RGB-D scene; with a frame, SCENE:NAME, the page opens looking through its camera.
-        map: The scene's map, as `locus map` writes it. By default one is built from nine frames in ten, and not kept.
+        map: The scene's map, as `locus map` writes it; its graph, if it has one, is a tree to click.
+            By default a map is built from nine frames in ten, and not kept.
         changes: A file that `locus changes --json` wrote: gone is shown in red, new in green, moved with an arrow.
         host: The address to listen on. By default only this machine can open the page; 0.0.0.0 lets everyone in.
         port: The port to listen on; 0 takes any that is free.
@@ -42,17 +43,19 @@ def view(
 
     check_viser()
     from locus.landmarks import LandmarkMap
+    from locus.tasks.place_graph import FILE, PlaceGraph
     from locus.viewer.app import Page
     from locus.viewer.shown_changes import read_changes, show_changes
     from locus.viewer.viewed import ViewedScene
 
     world, changed = None if map is None else LandmarkMap.load(map), None if changes is None else read_changes(changes)
+    graph = PlaceGraph.load(map) if map is not None and (map / FILE).exists() else None
     viewed = ViewedScene.open(network(model), loaded, world, cache, progress=True)
     say(f"{loaded.name}: {len(viewed.cloud):,} points, {len(viewed.seen)} frames; {viewed.about_map}")
     if viewed.warning:
         say(f"Warning: {viewed.warning}")
     with server(host, port) as running:
-        page = Page(running, viewed)
+        page = Page(running, viewed, graph)
         if changed is not None:
             show_changes(running, changed)
         if frame is not None:

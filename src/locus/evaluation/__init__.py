@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from locus.evaluation.correspondence import Correspondence
     from locus.evaluation.landmark_recall import LandmarkRecall
     from locus.evaluation.localization import Localization
+    from locus.evaluation.object_groups import ObjectGroups
     from locus.evaluation.pose import RelativePoses
     from locus.evaluation.regions import Regions
     from locus.evaluation.retrieval import Retrieval
@@ -22,6 +23,7 @@ HOMES = {
     "LandmarkRecall": "landmark_recall",
     "Localization": "localization",
     "MethodOptions": "specs",
+    "ObjectGroups": "object_groups",
     "Regions": "regions",
     "RelativePoses": "pose",
     "Retrieval": "retrieval",
@@ -36,6 +38,7 @@ __all__ = [
     "LandmarkRecall",
     "Localization",
     "MethodOptions",
+    "ObjectGroups",
     "Regions",
     "RelativePoses",
     "Retrieval",

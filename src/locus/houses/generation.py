@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from locus.houses.house import House, build, stream
 from locus.houses.house_settings import HouseSettings
 from locus.houses.items import Item
 from locus.houses.outside import load_models, load_textures
+from locus.houses.planning import draw_plan
 from locus.progress import track
 from locus.render.materials import Material
 from locus.render.shoot import Shoot, plan_shoot
@@ -44,7 +46,10 @@ def house_name(seed: int) -> str:
 def write_houses(
     out: str | PathLike[str], seeds: range, settings: HouseSettings = DEFAULT, progress: bool = False
 ) -> list[Path]:
-    """Write houses to `out`, one folder each; those that are there already stay as they are."""
+    """Write houses to `out`, one folder each; those that are there already stay as they are.
+
+    Beside each folder, FOLDER.json has the house's rooms.
+    """
     mesh_library("generating houses")
     out = Path(out)
     clear_leftovers(out)
@@ -54,6 +59,8 @@ def write_houses(
     for seed, folder in zip(seeds, folders, strict=True):
         if not folder.exists():
             _write(folder, _shoot(_house(seed, models, textures), settings), progress)
+        if not folder.with_suffix(".json").exists():
+            save_json(folder.with_suffix(".json"), {"seed": seed, "rooms": _rooms(seed)})
     return folders
 
 
@@ -79,7 +86,7 @@ def write_visits(
         if not folder.exists():
             later, changes = changed(house, moves, stream(seed, f"changes {visit}"), other)
             truth = {"changed from": seed, "visit": visit, "changes": [change.described() for change in changes]}
-            save_json(folder.with_suffix(".json"), truth)
+            save_json(folder.with_suffix(".json"), truth | {"rooms": _rooms(seed)})
             _write(folder, _shoot(later, settings, f"cameras {visit}"), progress)
     return folders
 
@@ -88,6 +95,11 @@ def _house(seed: int, models: dict[str, list[Callable[[], Item]]], textures: tup
     if seed < 0:
         raise LocusError(f"a seed must not be negative, not {seed}")
     return build(seed, models, textures)
+
+
+def _rooms(seed: int) -> list[dict[str, Any]]:
+    """What each room is for, and its rectangle: x0, y0, x1, y1 in metres."""
+    return [{"use": room.use, "inner": list(map(float, room.inner))} for room in draw_plan(stream(seed, "plan")).rooms]
 
 
 def _write(folder: Path, shoot: Shoot, progress: bool) -> None:

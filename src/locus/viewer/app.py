@@ -9,6 +9,7 @@ import numpy as np
 import viser
 
 from locus.errors import LocusError
+from locus.tasks.place_graph import PlaceGraph
 from locus.tasks.region_pictures import TINT, captioned, outlined, tiles
 from locus.viewer.canvas import Canvas
 from locus.viewer.colouring import feature_colours, landmark_colours
@@ -16,6 +17,7 @@ from locus.viewer.lighting import Lit, light
 from locus.viewer.locating import LocatedImage, locate_frame, locate_image
 from locus.viewer.panel import HELP, Panel, paragraph
 from locus.viewer.picking import Hit, Ray
+from locus.viewer.tree import GraphTree
 from locus.viewer.viewed import ViewedScene
 
 VIEWS = 4  # shown in the panel, of those that something is lit in
@@ -24,7 +26,7 @@ VIEWS = 4  # shown in the panel, of those that something is lit in
 class Page:
     """One scene on one server. Everybody who opens the page sees, and changes, the same."""
 
-    def __init__(self, server: viser.ViserServer, viewed: ViewedScene) -> None:
+    def __init__(self, server: viser.ViserServer, viewed: ViewedScene, graph: PlaceGraph | None = None) -> None:
         self.server, self.viewed = server, viewed
         self.lock = RLock()  # callbacks come from many threads
         self.canvas = Canvas(server, viewed)
@@ -34,6 +36,8 @@ class Page:
         self.drawn: dict[str, Any] = {}  # what each part was drawn for, so that nothing is sent twice
         self.by_feature = cache(lambda scale: feature_colours(viewed, scale))
         self.panel = Panel(server.gui, viewed, self.canvas)
+        if graph is not None:
+            self.tree = GraphTree(server, self.panel.tabs, graph, viewed.seen, self._guarded)
         self._connect()
         self.redraw()
 

@@ -39,7 +39,7 @@ class Panel:
         self.sheet = gui.add_image(np.full((4, 4, 3), 255, np.uint8), visible=False, jpeg_quality=80)
         self.through = gui.add_button("Look through this camera", visible=False)
         self.clear = gui.add_button("Clear", visible=False)
-        tabs = gui.add_tab_group()
+        tabs = self.tabs = gui.add_tab_group()
         with tabs.add_tab("Show"):
             self._add_show(gui, viewed, canvas)
         with tabs.add_tab("Localize"):
