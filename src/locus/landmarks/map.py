@@ -1,6 +1,6 @@
 """LandmarkMap: sparse landmarks of one or several environments, each a spot that its features tell from all others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from locus.landmarks.points import MapPoints, for_frames, points_room
 from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
 from locus.model import LoCUS
-from locus.scenes import Scene
+from locus.scenes import Frame, Scene
 
 if TYPE_CHECKING:
     from locus.geometry import Camera
@@ -59,6 +59,21 @@ class LandmarkMap:
         return len(self.landmarks)
 
     @classmethod
+    def empty(cls, model: LoCUS, environment: str) -> "LandmarkMap":
+        """A map of an environment of which no frame has come yet."""
+        return cls(
+            landmarks=Landmarks.none(model.dimension),
+            frames=Frames(np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros((0, len(model.radii)), np.float32)),
+            sightings=csr_matrix((0, 0), dtype=np.int32),
+            frame_names=(),
+            environments=(environment,),
+            classes=(),
+            radii=model.radii,
+            model=model.fingerprint,
+            provenance={"model": model.name, "scenes": []},
+        )
+
+    @classmethod
     def build(
         cls,
         model: LoCUS,
@@ -76,17 +91,7 @@ class LandmarkMap:
         use `locus.tasks.placed_points.point_detector()`, which localization uses too.
         """
         name = scene.scene.name if isinstance(scene, SceneFeatures) else scene.name
-        empty = cls(
-            landmarks=Landmarks.none(model.dimension),
-            frames=Frames(np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros((0, len(model.radii)), np.float32)),
-            sightings=csr_matrix((0, 0), dtype=np.int32),
-            frame_names=(),
-            environments=(name,),
-            classes=(),
-            radii=model.radii,
-            model=model.fingerprint,
-            provenance={"model": model.name, "scenes": []},
-        )
+        empty = cls.empty(model, name)
         built = empty.add(model, scene, most=most, detector=detector, cache=cache, progress=progress)
         if not len(built):
             raise MapError(f"no spot of {name} is seen by {VIEWS} frames, so it has no landmarks")
@@ -155,6 +160,20 @@ class LandmarkMap:
             points=for_frames([(len(self.frames), self.points), (len(frames), of_frames)]),
         )
         return with_chance_raised(added, self.environments[number], [self])
+
+    def update(
+        self, model: LoCUS, frames: Iterable[Frame] | SceneFeatures, *, detector: "Detector | None" = None
+    ) -> "LandmarkMap":
+        """The map of one environment with frames that come one by one, in the same world.
+
+        Unlike `add`, no frame has to wait for the others, and the cost of each does not grow with the map. To have the
+        map, or its loop closures, while frames still come: `locus.landmarks.GrowingMap`.
+        """
+        from locus.landmarks.growing_map import GrowingMap
+
+        growing = GrowingMap(self, model, detector)
+        growing.update(frames)
+        return growing.map()
 
     def check(self, model: LoCUS) -> None:
         """Refuse a model whose features are not this map's."""
