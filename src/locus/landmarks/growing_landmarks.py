@@ -1,5 +1,6 @@
 """Landmarks of one environment while more are added, and more is seen of them; no others are touched then."""
 
+from collections import Counter
 from dataclasses import fields, replace
 
 import numpy as np
@@ -24,6 +25,8 @@ class GrowingLandmarks:
         self._indexed: list[int] = []  # patches that each had when its embedding was last indexed
         self.shown_by: list[list[tuple[int, int]]] = []
         """Of each landmark, the frames that show it, and how many of their patches do."""
+        self.shows: Counter[int] = Counter()
+        """How many landmarks each frame shows."""
         self.append(landmarks, csr_matrix(sightings.T))
 
     def __len__(self) -> int:
@@ -75,6 +78,7 @@ class GrowingLandmarks:
         shown = sightings.tocoo()
         for row, frame, count in zip(rows[shown.row].tolist(), shown.col.tolist(), shown.data.tolist(), strict=True):
             self.shown_by[row].append((frame, count))
+        self.shows.update(shown.col.tolist())
         # An embedding that has hardly changed need not be indexed again.
         changed = np.array([row for row in rows.tolist() if self._room.patches[row] >= 2 * self._indexed[row]], int)
         for row in changed.tolist():
