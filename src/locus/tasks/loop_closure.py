@@ -12,17 +12,25 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from locus.geometry import invert, transform
+from locus.geometry import invert, pose_error, transform
 from locus.keypoints.fusion import point_scales
 from locus.landmarks import GrowingMap
 from locus.landmarks.points import FramePoints
 from locus.tasks.localize_points import CANDIDATES, METRES, most_similar
 from locus.tasks.matching import matched_pixels
 from locus.tasks.placed_points import point_matcher
-from locus.tasks.relative_pose import pose_from_points
+from locus.tasks.relative_pose import RelativePose, pose_from_points
 
 RECENT = 12  # frames before a frame that close no loop with it
 SIGHTINGS = 64  # of a landmark that vote, spread over all
+HALF, STEEPNESS = 25, 3  # keypoints that make a motion right as often as not, and how fast that grows: docs/growing.md
+LIKELY = 0.9  # probability, from which a closure is looked at
+VIEWPOINTS = 3  # that must agree,
+APART = (0.25, 15.0)  # metres or degrees between different ones
+CLOSE = (0.1, 3.0)  # metres and degrees that two closures may differ by,
+DRIFT = 0.1  # and the share of what odometry went from one to the other;
+FARTHEST = (1.0, 20.0)  # where it went farther, nothing can be said
+NEIGHBOURS = 32  # closures before, that may confirm one
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +46,67 @@ class LoopClosure:
     keypoints: int
     """That agree with the motion."""
 
+    @property
+    def probability(self) -> float:
+        """How likely the motion is right, to 0.1 m and 5°, by how many keypoints agree (docs/growing.md)."""
+        return float(1 / (1 + (HALF / self.keypoints) ** STEEPNESS))
+
+
+class LoopCloser:
+    """Finds the loop closures of a growing map while frames come."""
+
+    def __init__(self, growing: GrowingMap) -> None:
+        self.growing = growing
+        self.closures: list[LoopClosure] = []
+        """All that were confirmed."""
+        self._unconfirmed: list[LoopClosure] = []
+        self._travelled = [np.zeros(2)]  # metres and degrees along the way, up to each frame
+
+    def update(self) -> list[LoopClosure]:
+        """Of the newest frame, and of earlier ones, what is confirmed now: call it after each frame.
+
+        A closure is confirmed by others, from `VIEWPOINTS` viewpoints in all, that are likely too and from which
+        odometry leads to it.
+        """
+        poses, newest = self.growing.poses, len(self.growing) - 1
+        while len(self._travelled) <= newest:
+            row = len(self._travelled)
+            self._travelled.append(self._travelled[-1] + pose_error(poses[row - 1], poses[row]))
+        found = [each for each in closures_of(self.growing, newest) if each.probability >= LIKELY]
+        self._unconfirmed = [each for each in self._unconfirmed if each.later > newest - RECENT] + found
+        confirmed = [each for each in self._unconfirmed if self._confirmed(each)]
+        self._unconfirmed = [each for each in self._unconfirmed if each not in confirmed]
+        self.closures += confirmed
+        return confirmed
+
+    def _confirmed(self, closure: LoopClosure) -> bool:
+        near = [each for each in self.closures[-NEIGHBOURS:] + self._unconfirmed if each.later != closure.later]
+        viewpoints = [self.growing.poses[closure.later]]
+        for each in near:
+            pose = self.growing.poses[each.later]
+            if self._agree(closure, each) and all(_apart(pose, other) for other in viewpoints):
+                viewpoints.append(pose)
+        return len(viewpoints) >= VIEWPOINTS
+
+    def _agree(self, a: LoopClosure, b: LoopClosure) -> bool:
+        """Whether odometry, as far as it can be trusted, leads from one closure round to the motion of the other."""
+        poses, way = self.growing.poses, self._travelled
+        legs = abs(way[a.later] - way[b.later]) + abs(way[a.earlier] - way[b.earlier])
+        metres, degrees = np.array(CLOSE) + DRIFT * legs
+        metres += np.radians(degrees) * np.linalg.norm(b.later_from_earlier[:3, 3])
+        if metres > FARTHEST[0] or degrees > FARTHEST[1]:
+            return False
+        later = invert(poses[a.later]) @ poses[b.later]
+        earlier = invert(poses[b.earlier]) @ poses[a.earlier]
+        error = pose_error(a.later_from_earlier, later @ b.later_from_earlier @ earlier)
+        return error[0] <= metres and error[1] <= degrees
+
+
+def _apart(a: Float[ndarray, "4 4"], b: Float[ndarray, "4 4"]) -> bool:
+    """Whether two cameras are different viewpoints."""
+    metres, degrees = pose_error(a, b)
+    return metres >= APART[0] or degrees >= APART[1]
+
 
 def closures_of(growing: GrowingMap, frame: int) -> list[LoopClosure]:
     """What a frame of the map has in common with earlier ones, as far as its keypoints agree on a motion."""
@@ -45,21 +114,28 @@ def closures_of(growing: GrowingMap, frame: int) -> list[LoopClosure]:
     if shown is None:
         return []
     candidates = {row: growing.points(row) for row in _ranked(growing, frame, shown)}
-    found = []
-    for row, there in most_similar({row: each for row, each in candidates.items() if each is not None}, shown.placed):
-        pairs, likely = point_matcher().match(there.placed, shown.placed)
-        pairs, likely = pairs[order := np.argsort(-likely, kind="stable")], likely[order]
-        keypoints = there.placed.keypoints, shown.placed.keypoints
-        pixels = [each.pixels[rows] for each, rows in zip(keypoints, pairs.T, strict=True)]
-        matches = matched_pixels(*pixels, likely, *(each.size for each in keypoints))
-        points = [
-            transform(invert(growing.poses[of]), each.position[rows])
-            for of, each, rows in ((row, there, pairs[:, 0]), (frame, shown, pairs[:, 1]))
-        ]
-        pose = pose_from_points(matches, *points, METRES)
-        if pose.b_from_a is not None and pose.covariance is not None:
-            found.append(LoopClosure(row, frame, pose.b_from_a, pose.covariance, int(pose.inliers.sum())))
-    return found
+    similar = most_similar({row: each for row, each in candidates.items() if each is not None}, shown.placed)
+    poses = {row: _motion(there, growing.poses[row], shown, growing.poses[frame]) for row, there in similar}
+    return [
+        LoopClosure(row, frame, pose.b_from_a, pose.covariance, int(pose.inliers.sum()))
+        for row, pose in poses.items()
+        if pose.b_from_a is not None and pose.covariance is not None
+    ]
+
+
+def _motion(
+    a: FramePoints, world_from_a: Float[ndarray, "4 4"], b: FramePoints, world_from_b: Float[ndarray, "4 4"]
+) -> RelativePose:
+    """By the points of both frames, each in its own camera's frame: their places in the world have drifted."""
+    pairs, likely = point_matcher().match(a.placed, b.placed)
+    best = np.argsort(-likely, kind="stable")
+    rows_a, rows_b = pairs[best].T
+    keypoints_a, keypoints_b = a.placed.keypoints, b.placed.keypoints
+    pixels = keypoints_a.pixels[rows_a], keypoints_b.pixels[rows_b]
+    matches = matched_pixels(*pixels, likely[best], keypoints_a.size, keypoints_b.size)
+    points_a = transform(invert(world_from_a), a.position[rows_a])
+    points_b = transform(invert(world_from_b), b.position[rows_b])
+    return pose_from_points(matches, points_a, points_b, METRES)
 
 
 def _ranked(growing: GrowingMap, frame: int, shown: FramePoints) -> list[int]:
