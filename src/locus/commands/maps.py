@@ -20,6 +20,8 @@ def map_scenes(
     session_of: str | None = None,
     most: int | None = None,
     trajectories: Path | None = None,
+    optimise: options.Switch = False,
+    pose_graphs: Path | None = None,
     frames: options.Frames = ":",
     cache: options.Cache = None,
     shard: options.Shard = "0/1",
@@ -40,6 +42,8 @@ def map_scenes(
         most: Landmarks at most, of each environment and scale; the best are kept. By default all.
         trajectories: A folder to write ENVIRONMENT/SCENE.txt in, the poses of each scene's frames in the map, in the
             TUM benchmark's format.
+        optimise: The poses come from odometry: look for loop closures, and correct the drift (docs/growing.md).
+        pose_graphs: A folder to write SCENE.g2o in, odometry and loop closures, for a pose graph of your own.
     """
     from locus.features.cache import fill_cache
     from locus.landmarks import LandmarkMap, merge
@@ -47,7 +51,9 @@ def map_scenes(
     from locus.landmarks.merging import trajectories as trajectories_of
     from locus.scenes.collection import find_scenes, open_scenes
     from locus.scenes.trajectory import write_trajectory
+    from locus.tasks.drift import DriftingScene
     from locus.tasks.placed_points import detector_or_reason
+    from locus.tasks.pose_graph import optimiser, write_g2o
     from locus.tasks.sessions import join_session
 
     chosen, part = frame_slice(frames), shard_of(shard)
@@ -56,6 +62,8 @@ def map_scenes(
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
     if session_of is not None and not add:
         raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
+    if optimise:
+        optimiser()  # before any work is done
     made_with = network(model)
     if part[1] > 1:
         parts = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
@@ -68,6 +76,13 @@ def map_scenes(
         for scene in open_scenes(find_scenes(scenes), reading):
             if not len(some := scene[chosen]):
                 raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+            if optimise or pose_graphs is not None:
+                drifting = DriftingScene.of(made_with, some, cache, progress=True)
+                if pose_graphs is not None:
+                    write_g2o(pose_graphs / f"{scene.name}.g2o", drifting.poses, drifting.closures)
+                if optimise:
+                    some, sentence = drifting.corrected()
+                    say(f"{scene.name}: {sentence}")
             how = {"most": most, "detector": detector, "cache": cache, "progress": True}
             if world is not None and session_of is not None:
                 world, aligned = join_session(world, session_of, made_with, some, **how)

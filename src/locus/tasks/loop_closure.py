@@ -113,7 +113,7 @@ def closures_of(growing: GrowingMap, frame: int) -> list[LoopClosure]:
     shown = growing.points(frame)
     if shown is None:
         return []
-    candidates = {row: growing.points(row) for row in _ranked(growing, frame, shown)}
+    candidates = {row: growing.points(row) for row in earlier_frames(growing, frame, shown)}
     similar = most_similar({row: each for row, each in candidates.items() if each is not None}, shown.placed)
     poses = {row: _motion(there, growing.poses[row], shown, growing.poses[frame]) for row, there in similar}
     return [
@@ -138,7 +138,7 @@ def _motion(
     return pose_from_points(matches, points_a, points_b, METRES)
 
 
-def _ranked(growing: GrowingMap, frame: int, shown: FramePoints) -> list[int]:
+def earlier_frames(growing: GrowingMap, frame: int, shown: FramePoints) -> list[int]:
     """The frames, none of them recent, that show most of the landmarks which a frame's points are similar to.
 
     Bags of landmarks as in `locus.tasks.frame_ranking`, but only landmarks that are found are looked at.

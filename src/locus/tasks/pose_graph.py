@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -38,12 +39,7 @@ def corrected_poses(poses: Float[ndarray, "n 4 4"], closures: Sequence[LoopClosu
     Least squares, with costs of closures that are truncated step by step (graduated non-convexity: Yang, Antonante,
     Tzoumas and Carlone, 2020): a wrong closure has no say, wherever odometry begins.
     """
-    try:
-        import gtsam
-    except ImportError:
-        raise LocusError(
-            "correcting poses needs GTSAM: pip install 'locus-features[optimise]', and try again"
-        ) from None
+    gtsam = optimiser()
     if not closures:
         return CorrectedPoses(poses.copy(), np.zeros(0, bool))
     graph, start = gtsam.NonlinearFactorGraph(), gtsam.Values()
@@ -62,6 +58,17 @@ def corrected_poses(poses: Float[ndarray, "n 4 4"], closures: Sequence[LoopClosu
     found = optimizer.optimize()
     agree = optimizer.getWeights()[1 + len(odometry) :] > 0.5
     return CorrectedPoses(np.stack([found.atPose3(row).matrix() for row in range(len(poses))]), agree)
+
+
+def optimiser() -> ModuleType:
+    """GTSAM, or a sentence about where it comes from."""
+    try:
+        import gtsam
+    except ImportError:
+        raise LocusError(
+            "correcting drift needs GTSAM: pip install 'locus-features[optimise]', and try again"
+        ) from None
+    return gtsam
 
 
 def odometry_edges(poses: Float[ndarray, "n 4 4"]) -> list[Edge]:
