@@ -41,7 +41,7 @@ class GrowingLandmarks:
 
     def similar(
         self, scale: int, features: Float32[ndarray, "q c"]
-    ) -> tuple[Float32[ndarray, " q"], Int64[ndarray, " q"]]:
+    ) -> tuple[Float32[ndarray, " k"], Int64[ndarray, " k"]]:
         """Of each feature, the similarity and row of the most similar landmark of a scale; none if it has none."""
         return self._indices[scale].search(features)
 

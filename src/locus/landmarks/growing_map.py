@@ -50,7 +50,7 @@ class GrowingMap:
         self._points = [None if world.points is None else world.points.take(np.array([n])) for n in range(len(self))]
         self._block: list[list[Described]] = []
         self._waiting = [WaitingPatches(radius) for radius in world.radii]
-        self._sample = _Sample()
+        self._sample = _Sample(model.dimension)
 
     def __len__(self) -> int:
         """How many frames it has."""
@@ -148,8 +148,8 @@ class GrowingMap:
 class _Sample:
     """Patches of all frames, each as likely kept, by which the chance level is measured when a map is asked for."""
 
-    def __init__(self) -> None:
-        self._random, self._offered = np.random.default_rng(0), 0
+    def __init__(self, dimension: int) -> None:
+        self._dimension, self._random, self._offered = dimension, np.random.default_rng(0), 0
         self._kept: list[tuple[ndarray, ndarray]] = []
 
     def add(self, points: Float[ndarray, "n 3"], features: Float32[ndarray, "scales n c"]) -> None:
@@ -165,5 +165,5 @@ class _Sample:
     def of(self, scale: int) -> tuple[Float[ndarray, "n 3"], Float32[ndarray, "n c"], csr_matrix]:
         """Points, features of a scale, and that all count for one and the same frame."""
         points = np.array([point for point, _ in self._kept], np.float32).reshape(-1, 3)
-        features = np.array([of_scales[scale] for _, of_scales in self._kept], np.float32)
+        features = np.array([each[scale] for _, each in self._kept], np.float32).reshape(-1, self._dimension)
         return points, features, csr_matrix(np.ones((1, len(points))))

@@ -13,7 +13,7 @@ SCORES_AT_ONCE = 2**24
 CELL = 250  # rows of a cell of the index, about
 CELLS_TRIED = 16
 SAMPLE = 40  # rows a cell that its centre is found from
-LINKS = 16  # of a vector to others, in an index that grows
+LINKS, TRIED = 16, 64  # of a vector to others, in an index that grows; and vectors that a search goes on from
 
 
 class Index:
@@ -84,6 +84,7 @@ class GrowingIndex:
             import faiss
 
             self._graph = faiss.IndexHNSWFlat(dimension, LINKS, faiss.METRIC_INNER_PRODUCT)
+            self._graph.hnsw.efSearch = TRIED
 
     def add(self, rows: Int64[ndarray, " n"], vectors: Float32[ndarray, "n c"]) -> None:
         """A row may come again: it is then found by either vector."""
@@ -93,7 +94,7 @@ class GrowingIndex:
         else:
             self._vectors = np.concatenate([self._vectors, vectors])
 
-    def search(self, queries: Float32[ndarray, "q c"]) -> tuple[Float32[ndarray, " q"], Int64[ndarray, " q"]]:
+    def search(self, queries: Float32[ndarray, "q c"]) -> tuple[Float32[ndarray, " k"], Int64[ndarray, " k"]]:
         """Cosine similarity and row of the best for each query; nothing while there are no rows."""
         if not self._row:
             return np.zeros(0, np.float32), np.zeros(0, np.int64)
