@@ -134,6 +134,20 @@ class Scattered(Detector):
         return Keypoints(random.uniform(0, size, (480, 2)), np.linspace(1, 0, 480), descriptors, size)
 
 
+class Remembering(Detector):
+    """What another detector finds, once for each image."""
+
+    def __init__(self, detector: Detector) -> None:
+        self.name, self.fingerprint, self.dimension = detector.name, detector.fingerprint, detector.dimension
+        self._detector, self._found = detector, {}
+
+    def found(self, image: np.ndarray) -> Keypoints:
+        key = image.tobytes()
+        if key not in self._found:
+            self._found[key] = self._detector.detect(image)
+        return self._found[key]
+
+
 def corridor(number: int) -> SceneFeatures:
     """A frame in a corridor 3 m wide and 2.6 m high, bent to a ring; features change from spot to spot."""
     along, radius = STEP * number, RING / (2 * np.pi)
@@ -176,12 +190,13 @@ def turn(yaw: float) -> np.ndarray:
 def drift(model: LoCUS, recordings: list[SceneFeatures], shares: list[float], seeds: int) -> None:
     print("scene | frames | path | share | seed | closures | wrong | left out | error before | after", flush=True)
     for seen in recordings:
+        detector = Remembering(point_detector())
         truth = np.stack([seen.frame(row).world_from_camera for row in range(len(seen))])
         length = np.linalg.norm(np.diff(truth[:, :3, 3], axis=0), axis=1).sum()
         for share in shares:
             for seed in range(seeds):
                 odometry = drifted(truth, share, seed)
-                closures = closures_along(model, moved(seen, odometry))
+                closures = closures_along(model, moved(seen, odometry), detector)
                 found = corrected_poses(odometry, closures)
                 wrong = [bool((np.array(off(truth, each)) > WRONG).any()) for each in closures]
                 errors = [absolute_error(truth, poses) for poses in (odometry, found.poses)]
@@ -217,8 +232,8 @@ def moved(seen: SceneFeatures, poses: np.ndarray) -> SceneFeatures:
     return SceneFeatures(read.moved(poses), list(range(len(seen))), np.stack(points), seen.features)
 
 
-def closures_along(model: LoCUS, seen: SceneFeatures) -> list[LoopClosure]:
-    growing = GrowingMap(LandmarkMap.empty(model, seen.scene.name), model, point_detector())
+def closures_along(model: LoCUS, seen: SceneFeatures, detector: Detector) -> list[LoopClosure]:
+    growing = GrowingMap(LandmarkMap.empty(model, seen.scene.name), model, detector)
     closer = LoopCloser(growing)
     for row in range(len(seen)):
         growing.update(seen.take([row]))

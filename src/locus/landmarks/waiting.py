@@ -9,7 +9,7 @@ from locus.landmarks.observations import ObservedPatches
 
 MOST = 32  # of a cell, the newest: a spot that has so many and no landmark will hardly get one
 
-Described = tuple[ObservedPatches, Float[ndarray, "n c"]]
+Described = tuple[ObservedPatches, Float[ndarray, "_ c"]]
 """Patches and their features."""
 
 

@@ -99,7 +99,7 @@ class LoopCloser:
         later = invert(poses[a.later]) @ poses[b.later]
         earlier = invert(poses[b.earlier]) @ poses[a.earlier]
         error = pose_error(a.later_from_earlier, later @ b.later_from_earlier @ earlier)
-        return error[0] <= metres and error[1] <= degrees
+        return bool(error[0] <= metres and error[1] <= degrees)
 
 
 def _apart(a: Float[ndarray, "4 4"], b: Float[ndarray, "4 4"]) -> bool:

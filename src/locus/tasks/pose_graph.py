@@ -15,7 +15,7 @@ from locus.files import atomic
 from locus.geometry import invert, pose_error
 from locus.tasks.loop_closure import LoopClosure
 
-DRIFT = 0.05  # standard deviation of odometry, as a share of the distance and of the angle between two frames,
+DRIFT = 0.1  # standard deviation of odometry, as a share of the distance and of the angle between two frames,
 STILL = (0.2, 0.005)  # and that of a camera which does not move; of a closure, beside its covariance: degrees, metres
 INSIDE = 0.999  # of the right closures, that may fall within what is taken for right
 
