@@ -128,6 +128,15 @@ def sessions_page(told: dict[str, Any], folder: Path) -> None:
     assert np.abs(np.stack(list(names["poses"].values())) - truth).max() < 0.05
 
 
+def growing_page(told: dict[str, Any], folder: Path) -> None:
+    shutil.copytree(told["run"], folder / "run")
+    scene = locus.load_scene(told["folders"][0])
+    robot = [(each.name, each.image, each.depth, each.camera, each.world_from_camera) for each in scene]
+    names = run(ROOT / "docs" / "growing.md", {"robot": robot}, ('"locus-small"', '"run"'))
+    assert names["world"].frame_names == tuple(frame.name for frame in scene)
+    assert len(names["world"]) > 0
+
+
 def matching_page(told: dict[str, Any], folder: Path) -> None:
     names = {"model": told["model"]}
     for letter, frame in {"a": told["a"], "b": told["b"]}.items():
@@ -216,6 +225,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "capture/realsense.md": realsense_page,
     "data.md": data_page,
     "extend.md": extend_page,
+    "growing.md": growing_page,
     "maps.md": maps_page,
     "matching.md": matching_page,
     "objective.md": objective_page,
