@@ -13,11 +13,12 @@ trajectory error (evo: root mean square of positions after rigid alignment) befo
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,14 +32,16 @@ from locus import Camera, Frame, LandmarkMap, LoCUS, load_scene
 from locus.features.dense import SceneFeatures, scene_features
 from locus.geometry import invert, pose_error, transform
 from locus.keypoints import Detector, Keypoints
+from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import GrowingMap
 from locus.model import load
 from locus.model.shipped import DEFAULT
 from locus.scenes import patch_points
+from locus.tasks import loop_closure
 from locus.tasks.localize import localize_features
 from locus.tasks.localize_points import most_similar
-from locus.tasks.loop_closure import LoopCloser, LoopClosure, closures_of, earlier_frames
-from locus.tasks.placed_points import point_detector
+from locus.tasks.loop_closure import LoopCloser, LoopClosure, earlier_frames
+from locus.tasks.placed_points import point_detector, point_matcher
 from locus.tasks.pose_graph import corrected_poses
 
 RIGHT = (0.5, 10.0)  # metres and degrees, of a localization
@@ -135,17 +138,24 @@ class Scattered(Detector):
 
 
 class Remembering(Detector):
-    """What another detector finds, once for each image."""
+    """What networks find and match, once for each image and pair of images: odometry does not change it."""
 
-    def __init__(self, detector: Detector) -> None:
-        self.name, self.fingerprint, self.dimension = detector.name, detector.fingerprint, detector.dimension
-        self._detector, self._found = detector, {}
+    def __init__(self) -> None:
+        self._detector, self._matcher, self._known = point_detector(), point_matcher(), {}
+        self.name, self.fingerprint = self._detector.name, self._detector.fingerprint
+        self.dimension = self._detector.dimension
 
     def found(self, image: np.ndarray) -> Keypoints:
-        key = image.tobytes()
-        if key not in self._found:
-            self._found[key] = self._detector.detect(image)
-        return self._found[key]
+        return self._once(image.tobytes(), lambda: self._detector.detect(image))
+
+    def match(self, a: PlacedKeypoints, b: PlacedKeypoints) -> tuple[np.ndarray, np.ndarray]:
+        key = a.keypoints.pixels.tobytes(), b.keypoints.pixels.tobytes()
+        return self._once(key, lambda: self._matcher.match(a, b))
+
+    def _once(self, key: Any, work: Callable[[], Any]) -> Any:
+        if key not in self._known:
+            self._known[key] = work()
+        return self._known[key]
 
 
 def corridor(number: int) -> SceneFeatures:
@@ -190,7 +200,8 @@ def turn(yaw: float) -> np.ndarray:
 def drift(model: LoCUS, recordings: list[SceneFeatures], shares: list[float], seeds: int) -> None:
     print("scene | frames | path | share | seed | closures | wrong | left out | error before | after", flush=True)
     for seen in recordings:
-        detector = Remembering(point_detector())
+        detector = Remembering()
+        loop_closure.point_matcher = lambda detector=detector: detector
         truth = np.stack([seen.frame(row).world_from_camera for row in range(len(seen))])
         length = np.linalg.norm(np.diff(truth[:, :3, 3], axis=0), axis=1).sum()
         for share in shares:
@@ -255,21 +266,20 @@ def absolute_error(truth: np.ndarray, poses: np.ndarray) -> float:
 
 
 def elsewhere(model: LoCUS, recordings: list[SceneFeatures]) -> None:
-    """Walk through each environment after all others, 100 m from each other as odometry says."""
+    """Walk through one environment after the other, 100 m from each other as odometry says."""
     growing = GrowingMap(LandmarkMap.empty(model, "all"), model, point_detector())
-    closer, of_frame, likely = LoopCloser(growing), [], []
+    closer, of_frame, looked_at = LoopCloser(growing), [], []
     for number, seen in enumerate(recordings):
         poses = np.stack([seen.frame(row).world_from_camera for row in range(len(seen))])
         poses[:, 0, 3] += 100 * number
         away = moved(seen, poses)
+        named = [replace(each, name=f"{number} {each.name}") for each in away.scene.sources]
+        away = replace(away, scene=replace(away.scene, sources=named))
         for row in range(len(away)):
-            one = away.take([row])
-            source = replace(one.scene.sources[row], name=f"{number} {row}")
-            growing.update(replace(one, scene=replace(one.scene, sources=[source]), indices=[0]))
+            growing.update(away.take([row]))
             of_frame.append(number)
-            closer.update()
-            likely += closures_of(growing, len(growing) - 1)
-    for name, closures in (("likely", likely), ("confirmed", closer.closures)):
+            looked_at += [each for each in closer.update() + closer.unconfirmed if each.later == len(of_frame) - 1]
+    for name, closures in (("likely", looked_at), ("confirmed", closer.closures)):
         wrong = [each for each in closures if of_frame[each.earlier] != of_frame[each.later]]
         most = max((each.keypoints for each in wrong), default=0)
         print(f"{name}: {len(closures)} closures, {len(wrong)} between environments, of up to {most} keypoints")

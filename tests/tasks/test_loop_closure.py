@@ -18,7 +18,7 @@ from tests.scenes import layouts, room
 from tests.tasks.test_localize_points import Alike, _shown, seen_by
 from tests.tasks.test_pose_graph import drifted, error
 
-ROUND = 20
+ROUND = 16
 
 
 def walk():
@@ -81,7 +81,7 @@ def test_the_second_round_closes_the_loop_and_the_first_does_not(truth, detector
     closer, reported = closures_along(places.seen(places.scene(walk())), drifted(truth, 0.02), detector)
     assert not any(reported[: RECENT + 1])
     assert list(chain(*reported)) == closer.closures
-    assert len({each.later for each in closer.closures}) >= 8
+    assert len({each.later for each in closer.closures}) >= 6
     for closure in closer.closures:
         true = invert(truth[closure.later]) @ truth[closure.earlier]
         metres, degrees = pose_error(closure.later_from_earlier, true)
@@ -97,12 +97,13 @@ def test_one_viewpoint_confirms_nothing(truth, detector):
     poses = np.stack([shot.world_from_camera for shot in stay])
     poses[ROUND:, 2, 3] += 2.0
     closer, _ = closures_along(places.seen(places.scene(stay)), poses, detector)
-    assert {each.later for each in closer._unconfirmed} >= {ROUND, ROUND + 3}
+    assert {each.later for each in closer.unconfirmed} >= {ROUND, ROUND + 3}
     assert not any(each.later >= ROUND for each in closer.closures)
 
 
 def test_a_map_without_points_closes_no_loop(truth):
-    closer, _ = closures_along(places.seen(places.scene(walk())), truth, None)
+    few = RECENT + 4
+    closer, _ = closures_along(places.seen(places.scene(walk()[:few])), truth[:few], None)
     assert not closer.closures
 
 

@@ -59,7 +59,8 @@ class LoopCloser:
         self.growing = growing
         self.closures: list[LoopClosure] = []
         """All that were confirmed."""
-        self._unconfirmed: list[LoopClosure] = []
+        self.unconfirmed: list[LoopClosure] = []
+        """Those of recent frames that are likely, and wait for others to agree."""
         self._travelled = [np.zeros(2)]  # metres and degrees along the way, up to each frame
 
     def update(self) -> list[LoopClosure]:
@@ -73,14 +74,14 @@ class LoopCloser:
             row = len(self._travelled)
             self._travelled.append(self._travelled[-1] + pose_error(poses[row - 1], poses[row]))
         found = [each for each in closures_of(self.growing, newest) if each.probability >= LIKELY]
-        self._unconfirmed = [each for each in self._unconfirmed if each.later > newest - RECENT] + found
-        confirmed = [each for each in self._unconfirmed if self._confirmed(each)]
-        self._unconfirmed = [each for each in self._unconfirmed if each not in confirmed]
+        self.unconfirmed = [each for each in self.unconfirmed if each.later > newest - RECENT] + found
+        confirmed = [each for each in self.unconfirmed if self._confirmed(each)]
+        self.unconfirmed = [each for each in self.unconfirmed if each not in confirmed]
         self.closures += confirmed
         return confirmed
 
     def _confirmed(self, closure: LoopClosure) -> bool:
-        near = [each for each in self.closures[-NEIGHBOURS:] + self._unconfirmed if each.later != closure.later]
+        near = [each for each in self.closures[-NEIGHBOURS:] + self.unconfirmed if each.later != closure.later]
         viewpoints = [self.growing.poses[closure.later]]
         for each in near:
             pose = self.growing.poses[each.later]
