@@ -38,7 +38,7 @@ class MapError(LocusError):
 
 @dataclass(frozen=True, eq=False)
 class LandmarkMap:
-    """Landmarks at every scale of a model. Maps do not change: `add` and `merge` return new ones."""
+    """Landmarks at every scale of a model. Maps do not change: `add`, `update` and `merge` return new ones."""
 
     landmarks: Landmarks
     frames: Frames
