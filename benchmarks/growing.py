@@ -3,7 +3,7 @@
     python benchmarks/growing.py same SCENE...        # beside the batch map: landmarks, localization
     python benchmarks/growing.py cost [--frames 100 1000 5000]
     python benchmarks/growing.py drift SCENE... [--shares 0.01 0.05] [--seeds 3]
-    python benchmarks/growing.py elsewhere SCENE...   # loop closures between different environments: all are wrong
+    python benchmarks/growing.py closures SCENE...    # of different environments: none may be closed with another
 
 `same` maps every other frame and localizes the rest by landmarks, with depth. `cost` walks along a ring-shaped corridor
 of 600 m, 0.3 m a frame, so that it comes round after 2,000 frames; features are made up, and no network runs. `drift`
@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from evo.core.metrics import APE, PoseRelation, StatisticsType
 from evo.core.trajectory import PosePath3D
+from scipy.optimize import minimize
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
@@ -40,20 +41,20 @@ from locus.scenes import patch_points
 from locus.tasks import loop_closure
 from locus.tasks.localize import localize_features
 from locus.tasks.localize_points import most_similar
-from locus.tasks.loop_closure import LoopCloser, LoopClosure, earlier_frames
+from locus.tasks.loop_closure import LIKELY, LoopCloser, LoopClosure, closures_of, earlier_frames
 from locus.tasks.placed_points import point_detector, point_matcher
 from locus.tasks.pose_graph import corrected_poses
 
 RIGHT = (0.5, 10.0)  # metres and degrees, of a localization
-WRONG = (0.5, 10.0)  # of a loop closure
+WRONG, EXACT = (0.5, 10.0), (0.1, 5.0)  # of a loop closure: certainly wrong, and what its probability is about
 RING, STEP = 600.0, 0.3  # metres
 LAST = 32  # frames that times are the mean of: two of the blocks after which landmarks are chosen
-CAMERA, GRID = Camera(160, 128, 100.0, 100.0, 80.0, 64.0), (9, 11)
+CAMERA, GRID = Camera(96, 72, 60.0, 60.0, 48.0, 36.0), (6, 8)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("same", "cost", "drift", "elsewhere"))
+    parser.add_argument("what", choices=("same", "cost", "drift", "closures"))
     parser.add_argument("scenes", nargs="*", type=Path)
     parser.add_argument("--model", default=DEFAULT)
     parser.add_argument("--frames", type=int, nargs="+", default=[100, 1000, 5000])
@@ -70,7 +71,7 @@ def main() -> None:
     elif arguments.what == "drift":
         drift(model, recordings, arguments.shares, arguments.seeds)
     else:
-        elsewhere(model, recordings)
+        closures(model, recordings)
 
 
 def same(model: LoCUS, recordings: list[SceneFeatures]) -> None:
@@ -268,10 +269,10 @@ def absolute_error(truth: np.ndarray, poses: np.ndarray) -> float:
     return error.get_statistic(StatisticsType.rmse)
 
 
-def elsewhere(model: LoCUS, recordings: list[SceneFeatures]) -> None:
+def closures(model: LoCUS, recordings: list[SceneFeatures]) -> None:
     """Walk through one environment after the other, 100 m from each other as odometry says."""
     growing = GrowingMap(LandmarkMap.empty(model, "all"), model, point_detector())
-    closer, of_frame, looked_at = LoopCloser(growing), [], []
+    closer, of_frame, found = LoopCloser(growing), [], []
     for number, seen in enumerate(recordings):
         poses = np.stack([seen.frame(row).world_from_camera for row in range(len(seen))])
         poses[:, 0, 3] += 100 * number
@@ -281,11 +282,26 @@ def elsewhere(model: LoCUS, recordings: list[SceneFeatures]) -> None:
         for row in range(len(away)):
             growing.update(away.take([row]))
             of_frame.append(number)
-            looked_at += [each for each in closer.update() + closer.unconfirmed if each.later == len(of_frame) - 1]
-    for name, closures in (("likely", looked_at), ("confirmed", closer.closures)):
-        wrong = [each for each in closures if of_frame[each.earlier] != of_frame[each.later]]
-        most = max((each.keypoints for each in wrong), default=0)
-        print(f"{name}: {len(closures)} closures, {len(wrong)} between environments, of up to {most} keypoints")
+            found += (newest := closures_of(growing, len(growing) - 1))
+            closer.add(newest)
+    truth = np.stack(growing.poses)
+    likely = [each for each in found if each.probability >= LIKELY]
+    for name, some in (("found", found), ("likely", likely), ("confirmed", closer.closures)):
+        other = sum(of_frame[each.earlier] != of_frame[each.later] for each in some)
+        wrong = sum(bool((np.array(off(truth, each)) > WRONG).any()) for each in some)
+        print(f"{name}: {len(some)} closures, {wrong} wrong, {other} of them between environments")
+    keypoints = np.array([each.keypoints for each in found])
+    right = (np.array([off(truth, each) for each in found]) <= EXACT).all(axis=1)
+    for least, most in pairwise((0, 15, 25, 40, 60, 100, 10_000)):
+        some = (keypoints >= least) & (keypoints < most)
+        print(f"{least} to {most} keypoints: {right[some].sum()} of {some.sum()} within 0.1 m and 5°")
+
+    def surprise(values: np.ndarray) -> float:
+        odds = values[1] * (np.log(keypoints) - values[0])
+        return np.logaddexp(0, np.where(right, -odds, odds)).sum() + 0.5 * (values[1] / 10) ** 2
+
+    half, steepness = minimize(surprise, [np.log(25), 3.0], method="Nelder-Mead").x
+    print(f"right as often as not at {np.exp(half):.0f} keypoints, steepness {steepness:.1f}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ rooms may look alike. So a closure counts when others, from other viewpoints, sa
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,12 +70,15 @@ class LoopCloser:
         A closure is confirmed by others, from `VIEWPOINTS` viewpoints in all, that are likely too and from which
         odometry leads to it.
         """
+        return self.add(closures_of(self.growing, len(self.growing) - 1))
+
+    def add(self, found: Sequence[LoopClosure]) -> list[LoopClosure]:
+        """The same, if the closures of the newest frame are known."""
         poses, newest = self.growing.poses, len(self.growing) - 1
-        while len(self._travelled) <= newest:
-            row = len(self._travelled)
+        for row in range(len(self._travelled), newest + 1):
             self._travelled.append(self._travelled[-1] + pose_error(poses[row - 1], poses[row]))
-        found = [each for each in closures_of(self.growing, newest) if each.probability >= LIKELY]
-        self.unconfirmed = [each for each in self.unconfirmed if each.later > newest - RECENT] + found
+        recent = [each for each in self.unconfirmed if each.later > newest - RECENT]
+        self.unconfirmed = recent + [each for each in found if each.probability >= LIKELY]
         confirmed = [each for each in self.unconfirmed if self._confirmed(each)]
         self.unconfirmed = [each for each in self.unconfirmed if each not in confirmed]
         self.closures += confirmed
