@@ -15,7 +15,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ WRONG, EXACT = (0.5, 10.0), (0.1, 5.0)  # of a loop closure: certainly wrong, an
 RING, STEP = 600.0, 0.3  # metres
 LAST = 32  # frames that times are the mean of: two of the blocks after which landmarks are chosen
 CAMERA, GRID = Camera(96, 72, 60.0, 60.0, 48.0, 36.0), (6, 8)
+WAVES = [(np.random.default_rng(0).normal(size=(3, 64)) / reach, np.arange(64.0)) for reach in (0.2, 0.6)]
 
 
 def main() -> None:
@@ -66,12 +67,9 @@ def main() -> None:
         return
     model = load(arguments.model)
     recordings = [scene_features(model, load_scene(path)) for path in arguments.scenes]
-    if arguments.what == "same":
-        same(model, recordings)
-    elif arguments.what == "drift":
-        drift(model, recordings, arguments.shares, arguments.seeds)
-    else:
-        closures(model, recordings)
+    work = {"same": same, "closures": closures}
+    work["drift"] = partial(drift, shares=arguments.shares, seeds=arguments.seeds)
+    work[arguments.what](model, recordings)
 
 
 def same(model: LoCUS, recordings: list[SceneFeatures]) -> None:
@@ -164,15 +162,14 @@ class Remembering(Detector):
 
 def corridor(number: int) -> SceneFeatures:
     """A frame in a corridor 3 m wide and 2.6 m high, bent to a ring; features change from spot to spot."""
-    along, radius = STEP * number, RING / (2 * np.pi)
-    yaw = 0.6 * np.sin(number / 7)
+    radius, yaw = RING / (2 * np.pi), 0.6 * np.sin(number / 7)
+    angle = STEP * number / radius
     rays = CAMERA.unproject(CAMERA.pixel_grid(), np.ones((CAMERA.height, CAMERA.width)))
     local = transform(turn(yaw), rays)  # x right, y down, z forward
     with np.errstate(divide="ignore"):
         walls = [side / local[..., axis] for axis, side in ((0, 1.5), (0, -1.5), (1, 1.3), (1, -1.3))]
     depth = np.min([np.where(wall > 0, wall, np.inf) for wall in walls], axis=0)
     depth = np.where(depth < 8, depth, 0).astype(np.float32)
-    angle = along / radius
     pose = turn(-angle)
     pose[:3, 3] = radius * np.cos(angle), 0, radius * np.sin(angle)
     image = np.broadcast_to(np.arange(CAMERA.width, dtype=np.uint8)[:, None] // 2, (*depth.shape, 3))
@@ -185,13 +182,6 @@ def corridor(number: int) -> SceneFeatures:
     ]
     noisy = torch.from_numpy(np.stack(features) + 0.3 * noise.normal(size=(2, *GRID, 64))).float()
     return SceneFeatures(frame.alone("ring"), [0], points[None], F.normalize(noisy, dim=-1)[:, None])
-
-
-@cache
-def fields() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Random waves through space, of each scale."""
-    random = np.random.default_rng(0)
-    return [(random.normal(size=(3, 64)) / reach, random.uniform(0, 2 * np.pi, 64)) for reach in (0.2, 0.6)]
 
 
 def turn(yaw: float) -> np.ndarray:
