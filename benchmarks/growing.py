@@ -177,9 +177,7 @@ def corridor(number: int) -> SceneFeatures:
     points = patch_points(frame, GRID)[0].astype(np.float32)
     known = np.nan_to_num(points).astype(np.float64)
     noise = np.random.default_rng(number)
-    features = [
-        np.cos(known @ waves / reach + phases) for (waves, phases), reach in zip(fields(), (0.2, 0.6), strict=True)
-    ]
+    features = [np.cos(known @ waves + phases) for waves, phases in WAVES]
     noisy = torch.from_numpy(np.stack(features) + 0.3 * noise.normal(size=(2, *GRID, 64))).float()
     return SceneFeatures(frame.alone("ring"), [0], points[None], F.normalize(noisy, dim=-1)[:, None])
 
