@@ -86,7 +86,7 @@ def same(model: LoCUS, recordings: list[SceneFeatures]) -> None:
                 for scale, radius in enumerate(world.radii)
                 if len(position := world.landmarks.position[world.landmarks.scale == scale])
             ]
-            errors = np.array(localized(world, asked))
+            errors = np.array(list(localized(world, asked)))
             right = (errors <= RIGHT).all(axis=1)
             metres, degrees = np.median(errors[right], axis=0)
             cells = (seen.scene.name, name, "+".join(map(str, counts)), f"{np.concatenate(near).mean():.3f}")
