@@ -41,7 +41,7 @@ from locus.scenes import patch_points
 from locus.tasks import loop_closure
 from locus.tasks.localize import localize_features
 from locus.tasks.localize_points import most_similar
-from locus.tasks.loop_closure import LIKELY, LoopCloser, LoopClosure, closures_of, earlier_frames
+from locus.tasks.loop_closure import LoopCloser, LoopClosure, closures_of, earlier_frames
 from locus.tasks.placed_points import point_detector, point_matcher
 from locus.tasks.pose_graph import corrected_poses
 
@@ -260,7 +260,7 @@ def absolute_error(truth: np.ndarray, poses: np.ndarray) -> float:
 def closures(model: LoCUS, recordings: list[SceneFeatures]) -> None:
     """Walk through one environment after the other, 100 m from each other as odometry says."""
     growing = GrowingMap(LandmarkMap.empty(model, "all"), model, point_detector())
-    closer, of_frame, found = LoopCloser(growing), [], []
+    closer, of_frame, found, plausible = LoopCloser(growing), [], [], []
     for number, seen in enumerate(recordings):
         poses = np.stack([seen.frame(row).world_from_camera for row in range(len(seen))])
         poses[:, 0, 3] += 100 * number
@@ -270,16 +270,17 @@ def closures(model: LoCUS, recordings: list[SceneFeatures]) -> None:
         for row in range(len(away)):
             growing.update(away.take([row]))
             of_frame.append(number)
-            found += (newest := closures_of(growing, len(growing) - 1))
+            newest = closures_of(growing, len(growing) - 1)
             closer.add(newest)
+            found += newest
+            plausible += filter(closer.plausible, newest)
     truth = np.stack(growing.poses)
-    likely = [each for each in found if each.probability >= LIKELY]
-    for name, some in (("found", found), ("likely", likely), ("confirmed", closer.closures)):
+    for name, some in (("found", found), ("plausible", plausible), ("confirmed", closer.closures)):
         other = sum(of_frame[each.earlier] != of_frame[each.later] for each in some)
         wrong = sum(bool((np.array(off(truth, each)) > WRONG).any()) for each in some)
         print(f"{name}: {len(some)} closures, {wrong} wrong, {other} of them between environments")
-    keypoints = np.array([each.keypoints for each in found])
-    right = (np.array([off(truth, each) for each in found]) <= EXACT).all(axis=1)
+    keypoints = np.array([each.keypoints for each in plausible])
+    right = (np.array([off(truth, each) for each in plausible]) <= EXACT).all(axis=1)
     for least, most in pairwise((0, 15, 25, 40, 60, 100, 10_000)):
         some = (keypoints >= least) & (keypoints < most)
         print(f"{least} to {most} keypoints: {right[some].sum()} of {some.sum()} within 0.1 m and 5°")

@@ -5,6 +5,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from locus.cli import main
 from locus.geometry import invert, pose_error, transform
@@ -12,7 +13,7 @@ from locus.keypoints import Detector
 from locus.landmarks import GrowingMap, LandmarkMap
 from locus.scenes import patch_points
 from locus.tasks import drift, loop_closure, placed_points
-from locus.tasks.loop_closure import RECENT, LoopCloser
+from locus.tasks.loop_closure import RECENT, LoopCloser, LoopClosure
 from tests.landmarks import places
 from tests.scenes import layouts, room
 from tests.tasks.test_localize_points import Alike, _shown, seen_by
@@ -99,6 +100,22 @@ def test_one_viewpoint_confirms_nothing(truth, detector):
     closer, _ = closures_along(places.seen(places.scene(stay)), poses, detector)
     assert {each.later for each in closer.unconfirmed} >= {ROUND, ROUND + 3}
     assert not any(each.later >= ROUND for each in closer.closures)
+
+
+@pytest.mark.parametrize("degrees", [0, 180])
+def test_a_wall_that_looks_the_same_closes_no_loop(truth, degrees):
+    """Closures agree with each other, from all viewpoints, also if they are those of the opposite wall."""
+    growing = GrowingMap.__new__(GrowingMap)
+    growing.names, growing.poses = [], []
+    closer, turned = LoopCloser(growing), np.eye(4)
+    turned[:3, :3] = Rotation.from_euler("z", degrees, degrees=True).as_matrix()
+    for row, pose in enumerate(drifted(truth, 0.02)):
+        growing.names.append(str(row))
+        growing.poses.append(pose)
+        if row >= ROUND:
+            motion = invert(truth[row]) @ turned @ truth[row - ROUND]
+            closer.add([LoopClosure(row - ROUND, row, motion, 1e-4 * np.eye(6), 200)])
+    assert len(closer.closures) == (ROUND if degrees == 0 else 0)
 
 
 def test_a_map_without_points_closes_no_loop(truth):

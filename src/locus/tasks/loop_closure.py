@@ -2,7 +2,8 @@
 
 A frame's poses come from odometry, which drifts, so the map says nothing of where an earlier frame with the same view
 is now: it is found by what it looks like, and the motion between the two cameras by the points that both see. Two
-rooms may look alike. So a closure counts when others, from other viewpoints, say the same about the drift.
+rooms, or two walls of one, may look alike, and their points may fit to the centimetre. So a closure counts only if
+odometry can have drifted as far as it says, and if others, from other viewpoints, say the same.
 """
 
 from collections import defaultdict
@@ -24,13 +25,14 @@ from locus.tasks.relative_pose import RelativePose, pose_from_points
 
 RECENT = 12  # frames before a frame that close no loop with it
 SIGHTINGS = 64  # of a landmark that vote, spread over all
-HALF, STEEPNESS = 25, 3  # keypoints that make a motion right as often as not, and how fast that grows: docs/growing.md
+HALF, STEEPNESS = 20, 2  # keypoints that make a motion right as often as not, and how fast that grows: docs/growing.md
 LIKELY = 0.9  # probability, from which a closure is looked at
 VIEWPOINTS = 3  # that must agree,
 APART = (0.25, 15.0)  # metres or degrees between different ones
 CLOSE = (0.1, 3.0)  # metres and degrees that two closures may differ by,
-DRIFT = 0.1  # and the share of what odometry went from one to the other;
-FARTHEST = (1.0, 20.0)  # where it went farther, nothing can be said
+DRIFT = 0.05  # and the share of what odometry went from one to the other;
+FARTHEST = (1.0, 20.0)  # where that is more, nothing can be said
+PLAUSIBLE = 0.1  # the share of the way that odometry can have drifted, at most: a closure that says more is refused
 NEIGHBOURS = 32  # closures before, that may confirm one
 
 
@@ -49,7 +51,7 @@ class LoopClosure:
 
     @property
     def probability(self) -> float:
-        """How likely the motion is right, to 0.1 m and 5°, by how many keypoints agree (docs/growing.md)."""
+        """How likely a plausible motion is right, to 0.1 m and 5°, by how many keypoints agree (docs/growing.md)."""
         return float(1 / (1 + (HALF / self.keypoints) ** STEEPNESS))
 
 
@@ -67,8 +69,8 @@ class LoopCloser:
     def update(self) -> list[LoopClosure]:
         """Of the newest frame, and of earlier ones, what is confirmed now: call it after each frame.
 
-        A closure is confirmed by others, from `VIEWPOINTS` viewpoints in all, that are likely too and from which
-        odometry leads to it.
+        A closure that is likely and plausible is confirmed by others that are too, from `VIEWPOINTS` viewpoints in all,
+        and from which odometry leads to it.
         """
         return self.add(closures_of(self.growing, len(self.growing) - 1))
 
@@ -78,7 +80,8 @@ class LoopCloser:
         for row in range(len(self._travelled), newest + 1):
             self._travelled.append(self._travelled[-1] + pose_error(poses[row - 1], poses[row]))
         recent = [each for each in self.unconfirmed if each.later > newest - RECENT]
-        self.unconfirmed = recent + [each for each in found if each.probability >= LIKELY]
+        likely = [each for each in found if each.probability >= LIKELY and self.plausible(each)]
+        self.unconfirmed = recent + likely
         confirmed = [each for each in self.unconfirmed if self._confirmed(each)]
         self.unconfirmed = [each for each in self.unconfirmed if each not in confirmed]
         self.closures += confirmed
@@ -93,18 +96,29 @@ class LoopCloser:
                 viewpoints.append(pose)
         return len(viewpoints) >= VIEWPOINTS
 
+    def plausible(self, closure: LoopClosure) -> bool:
+        """Whether odometry, all the way or from a closure before, whichever is nearer, can have drifted so far."""
+        ways = [self._off(closure, each, PLAUSIBLE) for each in (None, *self.closures[-NEIGHBOURS:])]
+        error, allowed = min(ways, key=lambda way: float(way[1, 1]))
+        return bool((error <= allowed).all())
+
     def _agree(self, a: LoopClosure, b: LoopClosure) -> bool:
-        """Whether odometry, as far as it can be trusted, leads from one closure round to the motion of the other."""
+        """Whether odometry leads from one closure round to the motion of the other, and can be trusted to."""
+        error, allowed = self._off(a, b, DRIFT)
+        return bool((error <= allowed).all() and (allowed <= FARTHEST).all())
+
+    def _off(self, a: LoopClosure, b: LoopClosure | None, drift: float) -> Float[ndarray, "2 2"]:
+        """Metres and degrees between a closure and what odometry and another one say, and how many drift explains."""
         poses, way = self.growing.poses, self._travelled
-        legs = abs(way[a.later] - way[b.later]) + abs(way[a.earlier] - way[b.earlier])
-        metres, degrees = np.array(CLOSE) + DRIFT * legs
-        metres += np.radians(degrees) * np.linalg.norm(b.later_from_earlier[:3, 3])
-        if metres > FARTHEST[0] or degrees > FARTHEST[1]:
-            return False
-        later = invert(poses[a.later]) @ poses[b.later]
-        earlier = invert(poses[b.earlier]) @ poses[a.earlier]
-        error = pose_error(a.later_from_earlier, later @ b.later_from_earlier @ earlier)
-        return bool(error[0] <= metres and error[1] <= degrees)
+        if b is None:
+            legs, expected = way[a.later] - way[a.earlier], invert(poses[a.later]) @ poses[a.earlier]
+        else:
+            legs = abs(way[a.later] - way[b.later]) + abs(way[a.earlier] - way[b.earlier])
+            later, earlier = invert(poses[a.later]) @ poses[b.later], invert(poses[b.earlier]) @ poses[a.earlier]
+            expected = later @ b.later_from_earlier @ earlier
+        metres, degrees = np.array(CLOSE) + drift * legs
+        metres += np.radians(degrees) * np.linalg.norm(a.later_from_earlier[:3, 3])
+        return np.array([pose_error(a.later_from_earlier, expected), (metres, degrees)])
 
 
 def _apart(a: Float[ndarray, "4 4"], b: Float[ndarray, "4 4"]) -> bool:
