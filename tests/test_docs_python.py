@@ -154,6 +154,15 @@ def graph_page(told: dict[str, Any], folder: Path) -> None:
     assert len(names["read"]) == len(names["graph"].places)
 
 
+def growing_page(told: dict[str, Any], folder: Path) -> None:
+    shutil.copytree(told["run"], folder / "run")
+    scene = locus.load_scene(told["folders"][0])
+    robot = [(each.name, each.image, each.depth, each.camera, each.world_from_camera) for each in scene]
+    names = run(ROOT / "docs" / "growing.md", {"robot": robot}, ('"locus-small"', '"run"'))
+    assert names["world"].frame_names == tuple(frame.name for frame in scene)
+    assert len(names["world"]) > 0
+
+
 def matching_page(told: dict[str, Any], folder: Path) -> None:
     names = {"model": told["model"]}
     for letter, frame in {"a": told["a"], "b": told["b"]}.items():
@@ -250,6 +259,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "data.md": data_page,
     "extend.md": extend_page,
     "graph.md": graph_page,
+    "growing.md": growing_page,
     "maps.md": maps_page,
     "changes.md": changes_page,
     "matching.md": matching_page,

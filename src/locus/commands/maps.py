@@ -32,6 +32,8 @@ def map_scenes(
     most: int | None = None,
     trajectories: Path | None = None,
     graph: GraphOptions = NO_GRAPH,
+    optimise: options.Switch = False,
+    pose_graphs: Path | None = None,
     frames: options.Frames = ":",
     cache: options.Cache = None,
     shard: options.Shard = "0/1",
@@ -53,6 +55,8 @@ def map_scenes(
         most: Landmarks at most, of each environment and scale; the best are kept. By default all.
         trajectories: A folder to write ENVIRONMENT/SCENE.txt in, the poses of each scene's frames in the map, in the
             TUM benchmark's format.
+        optimise: The poses come from odometry: look for loop closures, and correct the drift (docs/growing.md).
+        pose_graphs: A folder to write SCENE.g2o in, odometry and loop closures, for a pose graph of your own.
     """
     chosen, part = frame_slice(frames), shard_of(shard)
     if session_of is not None and not add:
@@ -67,8 +71,13 @@ def map_scenes(
     from locus.landmarks.map_files import ARRAYS, writing
     from locus.landmarks.merging import trajectories as trajectories_of
     from locus.scenes.trajectory import write_trajectory
+    from locus.tasks.drift import DriftingScene
     from locus.tasks.placed_points import detector_or_reason
+    from locus.tasks.pose_graph import optimiser, write_g2o
     from locus.tasks.sessions import join_session
+
+    if optimise:
+        optimiser()  # a sentence, if it is missing, before any work is done
 
     if not add and (out / ARRAYS).exists():
         LandmarkMap.load(out)  # completes what a killed command had written
@@ -85,6 +94,13 @@ def map_scenes(
         for scene in opened:
             if not len(some := scene[chosen]):
                 raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+            if optimise or pose_graphs is not None:
+                drifting = DriftingScene.of(made_with, some, cache, progress=True)
+                if pose_graphs is not None:
+                    write_g2o(pose_graphs / f"{scene.name}.g2o", drifting.poses, drifting.closures)
+                if optimise:
+                    some, sentence = drifting.corrected()
+                    say(f"{scene.name}: {sentence}")
             how = {"most": most, "detector": detector, "cache": cache, "progress": True}
             if world is not None and session_of is not None:
                 world, aligned = join_session(world, session_of, made_with, some, **how)

@@ -14,7 +14,7 @@ from locus.features.cache import cache_frames
 from locus.features.frame_arrays import FrameTokens
 from locus.model import LoCUS
 from locus.progress import track
-from locus.scenes import Frame, Scene
+from locus.scenes import Frame, Scene, patch_points
 
 FRAMES_AT_ONCE = 8
 WINDOW = 1000  # frames whose features are kept at once: a few hundred megabytes
@@ -107,3 +107,10 @@ def streamed_features(
     cached = cache_frames(scene, model.backbone, model.resolution, folder=cache, progress=progress)
     places = {source.name: index for index, source in enumerate(scene.sources)}
     return StreamedFeatures(scene, [places[name] for name in cached.frames], cached.points, model, cached.tokens)
+
+
+def frame_features(model: LoCUS, frame: Frame, scene: str) -> SceneFeatures:
+    """The features of one frame of a recording of this name, as it comes; nothing is cached."""
+    features = model.features(frame.image).cpu()[:, None]
+    points = patch_points(frame, (features.shape[2], features.shape[3]))[0].astype(np.float32)
+    return SceneFeatures(frame.alone(scene), [0], points[None], features)

@@ -1,6 +1,6 @@
 """LandmarkMap: sparse landmarks of one or several environments, each a spot that its features tell from all others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from locus.landmarks.points import MapPoints, for_frames, points_room
 from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
 from locus.model import LoCUS
-from locus.scenes import Scene
+from locus.scenes import Frame, Scene
 from locus.scenes.reading import AnyImage
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class MapError(LocusError):
 
 @dataclass(frozen=True, eq=False)
 class LandmarkMap:
-    """Landmarks at every scale of a model. Maps do not change: `add` and `merge` return new ones."""
+    """Landmarks at every scale of a model. Maps do not change: `add`, `update` and `merge` return new ones."""
 
     landmarks: Landmarks
     frames: Frames
@@ -61,6 +61,21 @@ class LandmarkMap:
         return len(self.landmarks)
 
     @classmethod
+    def empty(cls, model: LoCUS, environment: str) -> "LandmarkMap":
+        """A map of an environment of which no frame has come yet."""
+        return cls(
+            landmarks=Landmarks.none(model.dimension),
+            frames=Frames.none(len(model.radii)),
+            sightings=csr_matrix((0, 0), dtype=np.int32),
+            frame_names=(),
+            environments=(environment,),
+            classes=(),
+            radii=model.radii,
+            model=model.fingerprint,
+            provenance={"model": model.name, "scenes": []},
+        )
+
+    @classmethod
     def build(
         cls,
         model: LoCUS,
@@ -78,17 +93,7 @@ class LandmarkMap:
         use `locus.tasks.placed_points.point_detector()`, which localization uses too.
         """
         name = scene.scene.name if isinstance(scene, SceneFeatures) else scene.name
-        empty = cls(
-            landmarks=Landmarks.none(model.dimension),
-            frames=Frames.none(len(model.radii)),
-            sightings=csr_matrix((0, 0), dtype=np.int32),
-            frame_names=(),
-            environments=(name,),
-            classes=(),
-            radii=model.radii,
-            model=model.fingerprint,
-            provenance={"model": model.name, "scenes": []},
-        )
+        empty = cls.empty(model, name)
         built = empty.add(model, scene, most=most, detector=detector, cache=cache, progress=progress)
         if not len(built):
             raise MapError(f"no spot of {name} is seen by {VIEWS} frames, so it has no landmarks")
@@ -161,6 +166,20 @@ class LandmarkMap:
             points=for_frames([(len(self.frames), self.points), (len(frames), of_frames)]),
         )
         return with_chance_raised(added, self.environments[number], [self])
+
+    def update(
+        self, model: LoCUS, frames: Iterable[Frame] | SceneFeatures, *, detector: "Detector | None" = None
+    ) -> "LandmarkMap":
+        """The map of one environment with frames that come one by one, in the same world.
+
+        Unlike `add`, no frame has to wait for the others, and the cost of each does not grow with the map. To have the
+        map, or its loop closures, while frames still come: `locus.landmarks.GrowingMap`.
+        """
+        from locus.landmarks.growing_map import GrowingMap
+
+        growing = GrowingMap(self, model, detector)
+        growing.update(frames)
+        return growing.map()
 
     def check(self, model: LoCUS) -> None:
         """Refuse a model whose features are not this map's."""

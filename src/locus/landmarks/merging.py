@@ -50,9 +50,7 @@ def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
         frames.append(replace(each.frames, environment=number[each.frames.environment]))
     together = joined(landmarks)
     sightings = csr_matrix(block_diag([each.sightings for each in maps]), dtype=np.int32)
-    # Pooling moves landmarks a little, which may bring two closer than their radius again.
-    while ((home := _homes(together, first.radii)) != np.arange(len(together))).any():
-        together, sightings = _pooled(together, sightings, home)
+    together, sightings = without_twins(together, sightings, first.radii)
     merged = LandmarkMap(
         landmarks=together,
         frames=joined(frames),
@@ -110,6 +108,14 @@ def trajectories(world: LandmarkMap) -> dict[tuple[str, str], dict[str, Float[nd
             of_scene = found.setdefault((world.environments[environment], scene["scene"]), {})
             of_scene[name.removeprefix(f"{scene['scene']}/")] = pose
     return found
+
+
+def without_twins(landmarks: Landmarks, sightings: csr_matrix, radii: Sequence[float]) -> tuple[Landmarks, csr_matrix]:
+    """The landmarks, with sightings, of which none is closer than its radius to another: those that are become one."""
+    # Pooling moves landmarks a little, which may bring two closer than their radius again.
+    while ((home := _homes(landmarks, radii)) != np.arange(len(landmarks))).any():
+        landmarks, sightings = _pooled(landmarks, sightings, home)
+    return landmarks, sightings
 
 
 def _homes(landmarks: Landmarks, radii: Sequence[float]) -> Int[ndarray, " n"]:

@@ -15,6 +15,7 @@ SCORES_AT_ONCE = 2**24
 CELL = 250  # rows of a cell of the index, about
 CELLS_TRIED = 16
 SAMPLE = 40  # rows a cell that its centre is found from
+LINKS, TRIED = 16, 64  # of a vector to others, in an index that grows; and vectors that a search goes on from
 
 
 class Index:
@@ -70,3 +71,38 @@ def _cells(rows: Float32[ndarray, "n c"]):
     index.add(rows)
     index.nprobe = CELLS_TRIED
     return index
+
+
+class GrowingIndex:
+    """Unit vectors that come one after the other, each of some row; adding and searching take the logarithm of them.
+
+    Without faiss they are compared one by one.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._row: list[int] = []
+        self._graph, self._vectors = None, np.zeros((0, dimension), np.float32)
+        if find_spec("faiss") is not None:
+            import faiss
+
+            self._graph = faiss.IndexHNSWFlat(dimension, LINKS, faiss.METRIC_INNER_PRODUCT)
+            self._graph.hnsw.efSearch = TRIED
+
+    def add(self, rows: Int64[ndarray, " n"], vectors: Float32[ndarray, "n c"]) -> None:
+        """A row may come again: it is then found by either vector."""
+        self._row += rows.tolist()
+        if self._graph is not None:
+            self._graph.add(np.ascontiguousarray(vectors))
+        else:
+            self._vectors = np.concatenate([self._vectors, vectors])
+
+    def search(self, queries: Float32[ndarray, "q c"]) -> tuple[Float32[ndarray, " k"], Int64[ndarray, " k"]]:
+        """Cosine similarity and row of the best for each query; nothing while there are no rows."""
+        if not self._row:
+            return np.zeros(0, np.float32), np.zeros(0, np.int64)
+        queries = np.ascontiguousarray(queries, np.float32)
+        if self._graph is not None:
+            similarity, found = self._graph.search(queries, 1)
+        else:
+            similarity, found = Index(self._vectors).search(queries, 1)
+        return similarity[:, 0], np.array([self._row[each] for each in found[:, 0]], np.int64)

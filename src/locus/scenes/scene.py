@@ -19,7 +19,7 @@ from numpy import ndarray
 from locus.errors import FrameError, LocusError
 from locus.files import content_hash
 from locus.geometry import LARGEST_LENGTH, OPENGL_FROM_OPENCV, Camera, invert, rigid
-from locus.scenes.source import Source
+from locus.scenes.source import ArraySource, MovedSource, Source
 
 # What has no instances one could count; the paper's examples.
 STUFF = ("wall", "floor", "ceiling")
@@ -106,8 +106,24 @@ class Frame:
         self._convention = convention
         self._classes = classes
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        image: UInt8[ndarray, "h w 3"],
+        depth: Num[ndarray, "h w"],
+        camera: Camera,
+        world_from_camera: Float[ndarray, "4 4"],
+    ) -> "Frame":
+        """A frame in memory: RGB, z in metres, 0 where unknown, and its pose with OpenCV's axes."""
+        return cls(ArraySource(name, image, depth, camera, world_from_camera), Convention(depth_scale=1.0))
+
     def __repr__(self) -> str:
         return f"Frame({self.name!r})"
+
+    def alone(self, scene: str) -> "Scene":
+        """A scene of this name that has this frame only."""
+        return Scene(scene, "frames", [self._source], self._convention, self._classes)
 
     @cached_property
     def image(self) -> UInt8[ndarray, "h w 3"]:
@@ -244,3 +260,8 @@ class Scene(Sequence[Frame]):
 
     def __iter__(self) -> Iterator[Frame]:
         return (self[i] for i in range(len(self)))
+
+    def moved(self, poses: Float[ndarray, "n 4 4"]) -> "Scene":
+        """The same frames with other `world_from_camera`."""
+        stored = zip(self.sources, self.convention.stored(poses), strict=True)
+        return replace(self, sources=[MovedSource(source.name, source, pose) for source, pose in stored])

@@ -146,3 +146,78 @@ class CalibratedFile(PosedFile):
 
     def lens(self) -> Lens:
         return self.distortion
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource(Source):
+    """A frame in memory, as a robot sends it: depth in metres, `world_from_camera`, OpenCV's axes."""
+
+    pixels: UInt8[ndarray, "h w 3"]
+    metres: Num[ndarray, "h w"]
+    intrinsics: Camera
+    world_from_camera: Float[ndarray, "4 4"]
+
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        return self.pixels
+
+    def image_size(self) -> tuple[int, int]:
+        return self.pixels.shape[1], self.pixels.shape[0]
+
+    def depth(self) -> Num[ndarray, "h w"]:
+        return self.metres
+
+    def camera(self) -> Camera:
+        return self.intrinsics
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.world_from_camera
+
+
+@dataclass(frozen=True, eq=False)
+class AlteredSource(Source):
+    """A frame as another source has it, but for what a subclass says."""
+
+    source: Source
+
+    def image(self) -> UInt8[ndarray, "h w 3"]:
+        return self.source.image()
+
+    def image_size(self) -> tuple[int, int]:
+        return self.source.image_size()
+
+    def has_depth(self) -> bool:
+        return self.source.has_depth()
+
+    def depth(self) -> Num[ndarray, "h w"]:
+        return self.source.depth()
+
+    def camera(self) -> Camera:
+        return self.source.camera()
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.source.pose()
+
+    def semantic(self) -> Int32[ndarray, "h w"] | None:
+        return self.source.semantic()
+
+    def instance(self) -> Int32[ndarray, "h w"] | None:
+        return self.source.instance()
+
+    def image_state(self) -> str:
+        return self.source.image_state()
+
+    def label_state(self) -> str:
+        return self.source.label_state()
+
+
+@dataclass(frozen=True, eq=False)
+class MovedSource(AlteredSource):
+    """A frame with another pose, as its scene's convention stores it."""
+
+    stored_pose: Float[ndarray, "4 4"]
+
+    def pose(self) -> Float[ndarray, "4 4"]:
+        return self.stored_pose
+
+    def depth_state(self) -> str:
+        return self.source.depth_state()

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32, Int32, UInt8
+from jaxtyping import Float, Float32
 from numpy import ndarray
 from scipy.spatial import Delaunay, QhullError
 
 from locus.geometry import Camera
-from locus.scenes import Scene, Source
+from locus.scenes import Scene
+from locus.scenes.source import AlteredSource
 
 EDGE = 0.2  # of an image's shorter side, that the longest edge of a triangle may have
 FLAT = 0.2  # that the inverse depths at its corners may differ by, as a share
@@ -39,39 +40,17 @@ def on_surfaces(scene: Scene, spots: Sequence[Spots]) -> Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class SurfacesSource(Source):
+class SurfacesSource(AlteredSource):
     """A frame whose depth is that of surfaces through spots; all else is as it was."""
 
-    source: Source
     straight_camera: Camera
     spots: Spots
 
+    def has_depth(self) -> bool:
+        return True
+
     def depth(self) -> Float32[ndarray, "h w"]:
         return surfaces(self.straight_camera, self.spots)
-
-    def image(self) -> UInt8[ndarray, "h w 3"]:
-        return self.source.image()
-
-    def image_size(self) -> tuple[int, int]:
-        return self.source.image_size()
-
-    def camera(self) -> Camera:
-        return self.source.camera()
-
-    def pose(self) -> Float[ndarray, "4 4"]:
-        return self.source.pose()
-
-    def semantic(self) -> Int32[ndarray, "h w"] | None:
-        return self.source.semantic()
-
-    def instance(self) -> Int32[ndarray, "h w"] | None:
-        return self.source.instance()
-
-    def image_state(self) -> str:
-        return self.source.image_state()
-
-    def label_state(self) -> str:
-        return self.source.label_state()
 
 
 def surfaces(camera: Camera, spots: Spots) -> Float32[ndarray, "h w"]:

@@ -1,6 +1,6 @@
 """The exact pose of an image in one environment of a map, from its keypoints and the points of the map's frames."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -100,7 +100,12 @@ def similar_frames(
     Comparing descriptors takes a hundredth of the time that the matcher takes.
     """
     assert world.points is not None
-    shown = {frame: world.points.frame(frame) for frame in rank_frames(world, features, CANDIDATES).frame.tolist()}
+    named = rank_frames(world, features, CANDIDATES).frame.tolist()
+    return most_similar({frame: world.points.frame(frame) for frame in named}, placed)
+
+
+def most_similar(shown: Mapping[int, FramePoints], placed: PlacedKeypoints) -> list[tuple[int, FramePoints]]:
+    """Of some frames, those whose points have the most similar mutual neighbours among an image's keypoints."""
     of_image = _together(placed)
     similarity = {}
     for frame, there in shown.items():

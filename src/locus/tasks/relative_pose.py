@@ -92,13 +92,14 @@ def relative_pose(
             )
     if points_a is not None and points_b is not None:
         metres = METRES[matches.of_keypoints] if threshold is None else threshold
-        return _from_points(matches, points_a, points_b, metres, seed)
+        return pose_from_points(matches, points_a, points_b, metres, seed)
     return _from_pixels(matches, camera_a, camera_b, matches.tolerance if threshold is None else threshold, seed)
 
 
-def _from_points(
-    matches: Matches, points_a: Float[ndarray, "n 3"], points_b: Float[ndarray, "n 3"], threshold: float, seed: int
+def pose_from_points(
+    matches: Matches, points_a: Float[ndarray, "n 3"], points_b: Float[ndarray, "n 3"], threshold: float, seed: int = 0
 ) -> RelativePose:
+    """From the points that the matches show in both cameras' frames, NaN where unknown."""
     known = np.isfinite(np.hstack([points_a, points_b])).all(axis=1)
     inliers, count = np.zeros(len(points_a), bool), int(np.count_nonzero(known))
     refuse = partial(RelativePose, None, inliers, "3d-3d")
