@@ -18,6 +18,7 @@ from locus.commands.cache import cache
 from locus.commands.check import check
 from locus.commands.demo import demo
 from locus.commands.features import export, extract
+from locus.commands.index import index
 from locus.commands.maps import localize, map_scenes, retrieve
 from locus.commands.match import match
 from locus.commands.regions import cosegment, find
@@ -59,6 +60,7 @@ GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
     "Maps": {
         "map": map_scenes,
         "align": align,
+        "index": index,
         "localize": localize,
         "retrieve": retrieve,
         "view": view,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from locus.commands import options
-from locus.commands.options import frame_slice, map_and_network, network, say, shard_of, write_answers
+from locus.commands.options import frame_slice, maps_and_network, network, say, shard_of, write_answers
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.progress import track
@@ -97,7 +97,7 @@ def map_scenes(
 
 def localize(
     images: options.Images,
-    map: options.MapFolder,
+    map: options.MapsFolder,
     model: options.MapModel = DEFAULT,
     rgb: options.Switch = False,
     frames: options.Frames = ":",
@@ -107,7 +107,7 @@ def localize(
     camera: options.CameraOfFiles = A_GUESS,
     reading: options.Reading = AS_STATED,
 ) -> int:
-    """Find where images were taken in a map, or that they were not.
+    """Find where images were taken in a map, or in the maps of an index, or that they were not.
 
     Frames of scenes bring their camera and depth, which makes the pose more exact. If the map has an environment of
     their scene's name, the answer is compared with their true pose. Exits with 1 if no image was found in the map.
@@ -122,7 +122,7 @@ def localize(
     from locus.tasks.localize import localize as localize_image
     from locus.tasks.named_images import calibrated, open_inputs
 
-    world, made_with = map_and_network(map, model)
+    world, made_with = maps_and_network(map, model)
     known = sources(open_inputs(images, reading))
     chosen = known[frame_slice(frames)]
     if not chosen:
@@ -162,7 +162,7 @@ def localize(
 
 def retrieve(
     image: options.OneImage,
-    map: options.MapFolder,
+    map: options.MapsFolder,
     model: options.MapModel = DEFAULT,
     count: int = 10,
     json: options.JsonFile = None,
@@ -173,11 +173,15 @@ def retrieve(
     Args:
         count: How many frames to name.
     """
+    from locus.landmarks.map_index import MapIndex
     from locus.tasks.frame_ranking import rank_frames
     from locus.tasks.named_images import only_image
 
-    world, made_with = map_and_network(map, model)
-    ranking = rank_frames(world, made_with.features(only_image(image, reading).read()).cpu(), count)
+    world, made_with = maps_and_network(map, model)
+    features = made_with.features(only_image(image, reading).read()).cpu()
+    if isinstance(world, MapIndex):
+        world = world.near(features)
+    ranking = rank_frames(world, features, count)
     answer = ranking.described(world)
     say(*(f"{row['score']:.3f}  {row['environment']}  {row['frame']}" for row in answer["frames"]))
     say(f"{ranking.stuck:.0%} of matches at the same image position")

@@ -14,6 +14,7 @@ from locus.tasks.named_images import FileCamera
 
 if TYPE_CHECKING:  # it takes seconds to import, which --help need not
     from locus.landmarks import LandmarkMap
+    from locus.landmarks.map_index import MapIndex
     from locus.model import LoCUS
 
 Switch = tyro.conf.FlagCreatePairsOff[bool]
@@ -44,6 +45,9 @@ ModelName = Annotated[
 Layer = Annotated[int | None, tyro.conf.arg(help="How many blocks of a bare backbone are run. By default all.")]
 Scale = Annotated[int, tyro.conf.arg(help="Which of the model's scales, counted from 0.")]
 MapFolder = Annotated[Path, tyro.conf.arg(help="The map's folder, as `locus map` writes it.")]
+MapsFolder = Annotated[
+    Path, tyro.conf.arg(help="The folder of a map, as `locus map` writes it, or of an index, as `locus index` does.")
+]
 MapModel = Annotated[str, tyro.conf.arg(help="The model that the map was made with.")]
 Frames = Annotated[str, tyro.conf.arg(help="Use only these frames, START:STOP or START:STOP:STEP, counted from 0.")]
 Cache = Annotated[
@@ -94,6 +98,15 @@ def map_and_network(folder: Path, model: str) -> "tuple[LandmarkMap, LoCUS]":
     from locus.landmarks import LandmarkMap
 
     world, made_with = LandmarkMap.load(folder), network(model)
+    world.check(made_with)
+    return world, made_with
+
+
+def maps_and_network(folder: Path, model: str) -> "tuple[LandmarkMap | MapIndex, LoCUS]":
+    """A map or an index of maps, and the model that was made with."""
+    from locus.landmarks.map_index import open_maps
+
+    world, made_with = open_maps(folder), network(model)
     world.check(made_with)
     return world, made_with
 
