@@ -22,7 +22,7 @@ from locus.landmarks.search import EXACT
 
 CODE = 32  # bytes that stand for a feature, where there are more than `EXACT`
 CELLS_TRIED = 32
-ROTATION_ROWS, ROTATION_ROUNDS = 2**15, 10  # that the rotation is found from, and in
+ROTATION_ROWS, ROTATION_ROUNDS = 2**14, 10  # that the rotation is found from, and in
 
 
 class DiskCells:
@@ -86,7 +86,7 @@ def trained(sample: Float32[ndarray, "n c"], count: int):
     if count <= EXACT:
         index = faiss.index_factory(width, "IVF1,Flat", faiss.METRIC_INNER_PRODUCT)
     else:
-        code, cells = min(CODE, width), 2 ** round(math.log2(4 * math.sqrt(count)))
+        code, cells = min(CODE, width), 2 ** int(math.log2(2 * math.sqrt(count)))
         name = f"OPQ{code}_{-(-width // code) * code},IVF{cells},PQ{code}"
         index = faiss.index_factory(width, name, faiss.METRIC_INNER_PRODUCT)
         rotation = faiss.downcast_VectorTransform(index.chain.at(0))

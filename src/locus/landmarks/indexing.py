@@ -88,7 +88,7 @@ def _trained(index: MapIndex, progress: bool) -> list[Path]:
     files = [index.folder / f"trained-{key}-{scale}{CELLS}" for scale in range(len(index.radii))]
     if all(file.exists() for file in files):
         return files
-    enough, found = SAMPLE * 4 * len(index) ** 0.5, [[np.zeros((0, index.dimension), np.float32)] for _ in files]
+    enough, found = SAMPLE * 2 * len(index) ** 0.5, [[np.zeros((0, index.dimension), np.float32)] for _ in files]
     order = np.random.default_rng(0).permutation(len(index.maps))  # same maps, same centres
     for number in track(order, "sample", len(order), progress):
         for rows, (embedding, _) in zip(found, landmarks_of(index, int(number)), strict=True):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Float32, Int64
@@ -32,6 +32,7 @@ OPENED = 8  # environments that an image's patches are compared with exactly
 KEPT = 64  # environments that stay in memory
 
 
+@runtime_checkable
 class Searched(Protocol):
     """Landmarks of one scale: in memory, in cells on disk or in a database, all searched by the same call."""
 
