@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from scipy.optimize import brentq
 
 import locus
 from locus.features.dense import scene_features
-from locus.landmarks import LandmarkMap, disk_cells, indexing, merge
+from locus.landmarks import LandmarkMap, MapError, disk_cells, indexing, merge
 from locus.landmarks.arrays import take
 from locus.landmarks.indexing import build_index, landmarks_of
 from locus.landmarks.map_index import ENVIRONMENT, NEIGHBOURS, OPENED, MapIndex
@@ -45,7 +46,7 @@ from locus.model.shipped import DEFAULT
 from locus.progress import track
 from locus.scenes.collection import find_scenes
 from locus.tasks.landmark_matches import likely_environments
-from locus.tasks.localize import localize
+from locus.tasks.localize import localize_features
 
 IMAGES = 4  # of each house, in `many`
 PATCHES = 40  # of an image, that are compared with all landmarks
@@ -88,27 +89,29 @@ def many(scenes: tyro.conf.Positional[tuple[str, ...]], landmarks: int = 10_000_
 def places(scenes: tyro.conf.Positional[tuple[str, ...]], kept: Path = Path("runs/index")):
     """The share of images whose house is named."""
     model, paths = load(DEFAULT), find_scenes(scenes)
-    maps = [_mapped(model, path, kept) for path in track(paths, "maps", len(paths))]
-    mapped = [(path, scene) for path, scene in zip(maps, paths, strict=True) if path is not None]
-    print(f"{len(mapped)} of {len(paths)} houses have landmarks")
-    index = build_index([path for path, _ in mapped], kept / "places")
+    mapped = {}
+    for path in track(paths, "maps", len(paths)):
+        with suppress(MapError):  # nothing is seen by two frames
+            mapped[path] = _mapped(model, path, kept)
+    index = build_index(list(mapped.values()), kept / "places")
+    print(f"{len(mapped)} of {len(paths)} houses have landmarks, {len(index)} in all")
     first = among = named = right = 0
     seconds = []
-    for path, scene in track(mapped, "images", len(mapped)):
-        features = torch.from_numpy(_queries(model, scene, kept)[:, 1].astype(np.float32))
+    for path in track(mapped, "images", len(mapped)):
+        frame = locus.load_scene(path)[3]
+        features = model.features(frame.image).cpu()
         order = np.argsort(-index.votes(features), kind="stable")
         first += index.environments[order[0]] == path.name
         among += path.name in [index.environments[number] for number in order[:OPENED]]
-        frame = locus.load_scene(scene)[3]
         began = time.perf_counter()
-        found = localize(index, model, frame.image, frame.camera, frame.depth)
+        found = localize_features(index.near(features), features, frame.camera, frame.depth)
         seconds.append(time.perf_counter() - began)
         named += found.here
         right += found.environment == path.name
     count = len(mapped)
-    print(f"{len(index)} landmarks; voted first {first / count:.3f}, among {OPENED} {among / count:.3f};")
+    print(f"the right one has the most votes {first / count:.3f}, is among {OPENED} {among / count:.3f};")
     print(f"localized {named / count:.3f} of {count} images, {right / max(named, 1):.3f} of them in the right house;")
-    print(f"{1000 * np.median(seconds):.0f} ms an image")
+    print(f"{1000 * np.median(seconds):.0f} ms an image, beside its features")
 
 
 def _mapped(model: LoCUS, path: Path, kept: Path) -> Path:
@@ -211,9 +214,10 @@ def _compare(index: MapIndex, queries: dict[str, Float[ndarray, "scales frames r
         took = _milliseconds(began, len(found))
         same = found[:, :, None] == exact[:, None, :]
         place = (found[:, 0] >> ENVIRONMENT == exact[:, 0] >> ENVIRONMENT).mean()
+        best = same[:, :, 0]
         print(
-            f"scale {scale}, {len(index.scales[scale])} landmarks: the best one first {same[:, 0, 0].mean():.3f}, "
-            f"among {NEIGHBOURS} {same[:, :, 0].any(axis=1).mean():.3f}; all {NEIGHBOURS} {same.any(axis=1).mean():.3f};"
+            f"scale {scale}, {len(index.scales[scale])} landmarks: the best one first {best[:, 0].mean():.3f}, "
+            f"among {NEIGHBOURS} {best.any(axis=1).mean():.3f}; all {NEIGHBOURS} {same.any(axis=1).mean():.3f};"
             f" its environment first {place:.3f}; {took} a patch"
         )
         for which, numbers in zip(votes, (exact, found), strict=True):

@@ -22,7 +22,7 @@ from locus.landmarks.search import EXACT
 
 CODE = 32  # bytes that stand for a feature, where there are more than `EXACT`
 CELLS_TRIED = 32
-ROTATION_ROWS, ROTATION_ROUNDS = 2**14, 10  # that the rotation is found from, and in
+ROTATION_ROWS, ROTATION_ROUNDS = 2**15, 20  # that the rotation is found from, and in
 
 
 class DiskCells:
@@ -91,7 +91,9 @@ def trained(sample: Float32[ndarray, "n c"], count: int):
         index = faiss.index_factory(width, name, faiss.METRIC_INNER_PRODUCT)
         rotation = faiss.downcast_VectorTransform(index.chain.at(0))
         rotation.niter, rotation.max_train_points = ROTATION_ROUNDS, ROTATION_ROWS
-        faiss.extract_index_ivf(index).cp.min_points_per_centroid = 1
+        lists = faiss.downcast_index(faiss.extract_index_ivf(index))
+        lists.cp.min_points_per_centroid = 1
+        lists.do_polysemous_training = False  # takes most of the time, for a kind of search that is not used
     index.train(sample if len(sample) else np.eye(1, width, dtype=np.float32))  # no landmarks of this scale yet
     return index
 
