@@ -119,6 +119,15 @@ def maps_page(told: dict[str, Any], folder: Path) -> None:
     assert len(locus.LandmarkMap.load("maps/flat")) == len(names["world"])
 
 
+def many_maps_page(told: dict[str, Any], folder: Path) -> None:
+    told["world"].save(folder / "maps" / "house")
+    known = {"image": told["query"].image, "camera": told["query"].camera, "model": told["model"]}
+    names = run(ROOT / "docs" / "many-maps.md", known)
+    assert names["environment"].max() == 0
+    assert names["row"].max() < len(told["world"])
+    assert names["location"].here or names["location"].reason
+
+
 def sessions_page(told: dict[str, Any], folder: Path) -> None:
     for name in ("monday", "friday"):
         shutil.copytree(told["folders"][0], folder / name)
@@ -216,6 +225,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "capture/realsense.md": realsense_page,
     "data.md": data_page,
     "extend.md": extend_page,
+    "many-maps.md": many_maps_page,
     "maps.md": maps_page,
     "matching.md": matching_page,
     "objective.md": objective_page,
