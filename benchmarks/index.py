@@ -48,7 +48,7 @@ from locus.scenes.collection import find_scenes
 from locus.tasks.landmark_matches import likely_environments
 from locus.tasks.localize import localize_features
 
-IMAGES = 4  # of each house, in `many`
+IMAGES = 2  # of each house, in `many`
 PATCHES = 40  # of an image, that are compared with all landmarks
 KILLS = 3
 BLOCK = 2**18  # landmarks compared at a time

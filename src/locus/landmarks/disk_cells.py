@@ -22,7 +22,7 @@ from locus.landmarks.search import EXACT
 
 CODE = 32  # bytes that stand for a feature, where there are more than `EXACT`
 CELLS_TRIED = 32
-ROTATION_ROWS, ROTATION_ROUNDS = 2**15, 20  # that the rotation is found from, and in
+ROTATION_ROWS, ROTATION_ROUNDS = 2**14, 10  # that the rotation is found from, and in
 
 
 class DiskCells:

@@ -22,7 +22,7 @@ from locus.landmarks.map_index import ENVIRONMENT, INDEX, IndexedMap, MapIndex, 
 from locus.landmarks.search import EXACT
 from locus.progress import track
 
-SAMPLE = 64  # landmarks for each cell, from which the centres are found
+SAMPLE = 40  # landmarks for each cell, from which the centres are found
 SHARD = 2**21  # landmarks that are added at once, and again after a kill; a map is never divided
 CELLS, LISTS = ".faiss", ".lists"
 
