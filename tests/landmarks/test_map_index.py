@@ -147,24 +147,30 @@ def test_more_maps_are_added_without_doing_the_others_again(many, kept, tmp_path
     assert (index.search(asked, 10)[1] >> 32 == np.arange(6)[:, None]).any(axis=1).all()
 
 
-def test_a_flipped_bit_is_noticed_before_it_is_used(many, kept, tmp_path, capsys):
+def test_damage_is_noticed_before_it_is_used_and_mended_by_making_it_again(many, kept, tmp_path, capsys):
     index = build_index(kept, tmp_path / "index")
-    asked, random = asked_of(index), np.random.default_rng(0)
-    assert main(["check", str(tmp_path / "index")]) == 0
-    for file in (tmp_path / "index").iterdir():
-        sound = file.read_bytes()
-        for at in random.integers(len(sound) - 20 * (file.suffix == ".lists"), size=5):
-            file.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << random.integers(8)]) + sound[at + 1 :])
-            assert main(["check", str(tmp_path / "index")]) == 1
-            if file.name.startswith(("cells", "index")):
+    asked, random, whole = asked_of(index), np.random.default_rng(0), content(index.folder)
+    assert main(["check", str(index.folder)]) == 0
+    for name, sound in whole.items():
+        used = name.startswith(("cells", "index"))
+        for at in random.integers(len(sound) - 20 * name.endswith(".lists"), size=3 if used else 1):
+            flipped = bytes([sound[at] ^ 1 << random.integers(8)])
+            (index.folder / name).write_bytes(sound[:at] + flipped + sound[at + 1 :])
+            assert main(["check", str(index.folder)]) == 1
+            if used:
                 with pytest.raises(LocusError, match=r"damaged|again"):
-                    MapIndex.load(tmp_path / "index").search(asked, 10**6)  # all cells
-        file.write_bytes(sound[:-1])
-        if file.name.startswith(("cells", "index")):
+                    MapIndex.load(index.folder).search(asked, 10**6)  # all cells
+        (index.folder / name).write_bytes(sound[:-1])
+        if used:
             with pytest.raises(LocusError):
-                MapIndex.load(tmp_path / "index")
-        file.write_bytes(sound)
-    assert np.array_equal(MapIndex.load(tmp_path / "index").search(asked, 9)[1], index.search(asked, 9)[1])
+                MapIndex.load(index.folder)
+            (index.folder / name).write_bytes(sound)
+    build_index(kept, index.folder)
+    for name in whole:
+        if name.startswith(("cells", "index")):
+            (index.folder / name).write_bytes(b"half")
+    build_index(kept, index.folder)
+    assert content(index.folder) == whole
 
 
 def test_a_scale_may_have_no_landmarks(tmp_path):
@@ -196,6 +202,8 @@ def test_what_does_not_fit_is_refused(kept, tmp_path, world, model, monkeypatch)
     for features, scale in ((np.zeros((2, 5), np.float32), 0), (np.zeros((2, places.DIMENSION), np.float32), 1)):
         with pytest.raises(MapError, match="scales 0 to 0 of features of 128"):
             index.search(features, 1, scale)
+    with pytest.raises(MapError, match="not all finite"):
+        index.search(np.full((1, places.DIMENSION), np.nan, np.float32))
     replace(world, environments=("g",)).save(changed)
     with pytest.raises(MapError, match="not the map that was indexed"):
         index.environment(1)

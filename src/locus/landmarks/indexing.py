@@ -6,7 +6,7 @@ more maps than before. `index.json` names the files that count, and is written l
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float32, Int64
 from numpy import ndarray
 
-from locus.files import atomic, clear_leftovers, content_hash, load_json, lock
+from locus.errors import LocusError
+from locus.files import atomic, clear_leftovers, content_hash, load_json, lock, verified
 from locus.landmarks.disk_cells import cell_checksums, checked, needed, seal, trained, write
 from locus.landmarks.map import MapError
 from locus.landmarks.map_files import load, stated
@@ -36,7 +37,7 @@ def build_index(folders: Sequence[Path], out: Path, *, progress: bool = False) -
         empty = _trained(index, progress)
         groups = _groups(index.maps)
         shards = [_shard(index, group, empty) for group in track(groups, "shards of landmarks", len(groups), progress)]
-        before = load_json(out / INDEX)["scales"] if (out / INDEX).exists() else []
+        before = _before(out)
         by_scale = zip(empty, zip(*shards, strict=True), strict=True)
         cells = [_merged(out, none, of_scale, before) for none, of_scale in by_scale]
         write_header(index, cells)
@@ -86,7 +87,7 @@ def _trained(index: MapIndex, progress: bool) -> list[Path]:
     many = len(index) > EXACT
     key = content_hash(index.model, index.radii, many)[:16]
     files = [index.folder / f"trained-{key}-{scale}{CELLS}" for scale in range(len(index.radii))]
-    if all(file.exists() for file in files):
+    if all(map(_sound, files)):
         return files
     enough, found = SAMPLE * 2 * len(index) ** 0.5, [[np.zeros((0, index.dimension), np.float32)] for _ in files]
     order = np.random.default_rng(0).permutation(len(index.maps))  # same maps, same centres
@@ -98,7 +99,7 @@ def _trained(index: MapIndex, progress: bool) -> list[Path]:
     samples = [np.concatenate(rows) for rows in found]
     drawn = max(1, sum(map(len, samples)))
     for file, sample in zip(track(files, "training", len(files), progress), samples, strict=True):
-        if not file.exists():
+        if not _sound(file):
             with atomic(file) as temporary:
                 write(trained(sample, round(len(index) * len(sample) / drawn)), temporary)
     return files
@@ -120,7 +121,7 @@ def _shard(index: MapIndex, group: Sequence[int], empty: Sequence[Path]) -> list
     """Files with the landmarks of a few maps, for each scale."""
     named = [(index.first[number], index.maps[number].checksum) for number in group]
     files = [index.folder / f"shard-{content_hash(file, scale, named)[:16]}{CELLS}" for scale, file in enumerate(empty)]
-    if all(file.exists() for file in files):
+    if all(map(_sound, files)):
         return files
     of_maps = [landmarks_of(index, number) for number in group]
     for file, none, of_scale in zip(files, empty, zip(*of_maps, strict=True), strict=True):
@@ -137,7 +138,7 @@ def _merged(out: Path, empty: Path, shards: Sequence[Path], before: Sequence[Any
 
     name = f"cells-{content_hash(*(shard.name for shard in shards))[:16]}"
     for each in before:
-        if each and each["name"] == name:
+        if each and each["name"] == name and _sound(out / f"{name}{CELLS}") and _sound(out / f"{name}{LISTS}"):
             return each
     if not sum(checked(shard, needed().IO_FLAG_MMAP).ntotal for shard in shards):
         return None
@@ -153,6 +154,20 @@ def _merged(out: Path, empty: Path, shards: Sequence[Path], before: Sequence[Any
         with atomic(out / f"{name}{CELLS}") as file:
             write(index, file)
     return made
+
+
+def _before(out: Path) -> list[Any]:
+    """What the index that is there says of its cells; nothing if there is none, or a damaged one."""
+    with suppress(LocusError, OSError):
+        return load_json(out / INDEX).get("scales", [])
+    return []
+
+
+def _sound(file: Path) -> bool:
+    """Whether a file is there as it was written. A damaged one is made again."""
+    with suppress(LocusError, OSError):
+        return verified(file)
+    return False
 
 
 @contextmanager

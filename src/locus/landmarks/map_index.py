@@ -114,6 +114,8 @@ class MapIndex:
                 f"the index has scales 0 to {len(self.scales) - 1} of features of {self.dimension}, "
                 f"not scale {scale} of an array of shape {values.shape}"
             )
+        if not np.isfinite(values).all():
+            raise MapError("the features to search for are not all finite numbers")
         return self.scales[scale].search(values, k)
 
     def votes(self, features: Float[Tensor, "scales rows columns c"]) -> Int64[ndarray, " environments"]:
