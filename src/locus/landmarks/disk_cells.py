@@ -22,7 +22,8 @@ from locus.landmarks.search import EXACT
 
 CODE = 32  # bytes that stand for a feature, where there are more than `EXACT`
 CELLS_TRIED = 32
-ROTATION_ROWS, ROTATION_ROUNDS = 2**14, 10  # that the rotation is found from, and in
+ROTATION_ROWS, ROTATION_ROUNDS = 2**13, 10  # that the rotation is found from, and in
+CODE_ROWS, CODE_ROUNDS = 128, 10  # for each of the 256 values of a byte, and so the codes
 
 
 class DiskCells:
@@ -93,6 +94,7 @@ def trained(sample: Float32[ndarray, "n c"], count: int):
         rotation.niter, rotation.max_train_points = ROTATION_ROUNDS, ROTATION_ROWS
         lists = faiss.downcast_index(faiss.extract_index_ivf(index))
         lists.cp.min_points_per_centroid = 1
+        lists.pq.cp.max_points_per_centroid, lists.pq.cp.niter = CODE_ROWS, CODE_ROUNDS
         lists.do_polysemous_training = False  # takes most of the time, for a kind of search that is not used
     index.train(sample if len(sample) else np.eye(1, width, dtype=np.float32))  # no landmarks of this scale yet
     return index
