@@ -22,7 +22,7 @@ from locus.landmarks.search import EXACT
 
 CODE = 32  # bytes that stand for a feature, where there are more than `EXACT`
 CELLS_TRIED = 32
-ROTATION_ROWS, ROTATION_ROUNDS = 2**13, 10  # that the rotation is found from, and in
+ROTATION_ROWS, ROTATION_ROUNDS = 10_240, 10  # that the rotation is found from, and in; faiss wants 9,984
 CODE_ROWS, CODE_ROUNDS = 128, 10  # for each of the 256 values of a byte, and so the codes
 
 
