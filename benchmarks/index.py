@@ -40,6 +40,7 @@ from locus.features.dense import scene_features
 from locus.landmarks import LandmarkMap, MapError, disk_cells, indexing, merge
 from locus.landmarks.arrays import take
 from locus.landmarks.indexing import build_index, landmarks_of
+from locus.landmarks.map_files import ARRAYS
 from locus.landmarks.map_index import ENVIRONMENT, NEIGHBOURS, OPENED, MapIndex
 from locus.model import LoCUS, load
 from locus.model.shipped import DEFAULT
@@ -48,14 +49,23 @@ from locus.scenes.collection import find_scenes
 from locus.tasks.landmark_matches import likely_environments
 from locus.tasks.localize import localize_features
 
-IMAGES = 2  # of each house, in `many`
-PATCHES = 40  # of an image, that are compared with all landmarks
 KILLS = 3
 BLOCK = 2**18  # landmarks compared at a time
 
 
-def many(scenes: tyro.conf.Positional[tuple[str, ...]], landmarks: int = 10_000_000, kept: Path = Path("runs/index")):
-    """Recall, bytes, milliseconds and memory of an index of many landmarks."""
+def many(
+    scenes: tyro.conf.Positional[tuple[str, ...]],
+    landmarks: int = 10_000_000,
+    images: int = 2,
+    patches: int = 40,
+    kept: Path = Path("runs/index"),
+) -> None:
+    """Recall, bytes, milliseconds and memory of an index of many landmarks.
+
+    Args:
+        images: Of each house, that are looked for.
+        patches: Of an image, that are compared with all landmarks.
+    """
     model = load(DEFAULT)
     real = [_mapped(model, path, kept) for path in find_scenes(scenes)]
     began = time.perf_counter()
@@ -73,10 +83,10 @@ def many(scenes: tyro.conf.Positional[tuple[str, ...]], landmarks: int = 10_000_
         size = sum(file.stat().st_size for file in whole.iterdir() if file.name.startswith(what))
         print(f"{' '.join(what)}: {size / len(index):.1f} bytes a landmark")
     queries = {path.name: _queries(model, scene, kept) for path, scene in zip(real, find_scenes(scenes), strict=True)}
-    _compare(index, queries)
+    _compare(index, queries, images, patches)
     print(f"\nthe {len(real)} houses alone:")
     indexing.EXACT = disk_cells.EXACT = 1000
-    _compare(build_index(real, kept / "houses"), queries)
+    _compare(build_index(real, kept / "houses"), queries, images, patches)
     if not (killed / "index.json").exists():
         for kill in range(KILLS):
             _made(listed, killed, files=1 + 3 * kill)
@@ -86,7 +96,7 @@ def many(scenes: tyro.conf.Positional[tuple[str, ...]], landmarks: int = 10_000_
     print(f"the same bytes: {same and names == sorted(file.name for file in killed.iterdir())}")
 
 
-def places(scenes: tyro.conf.Positional[tuple[str, ...]], kept: Path = Path("runs/index")):
+def places(scenes: tyro.conf.Positional[tuple[str, ...]], kept: Path = Path("runs/index")) -> None:
     """The share of images whose house is named."""
     model, paths = load(DEFAULT), find_scenes(scenes)
     mapped = {}
@@ -117,7 +127,7 @@ def places(scenes: tyro.conf.Positional[tuple[str, ...]], kept: Path = Path("run
 def _mapped(model: LoCUS, path: Path, kept: Path) -> Path:
     """The map of every other frame of a house."""
     folder = kept / "real" / path.name
-    if not folder.exists():
+    if not (folder / ARRAYS).exists():
         LandmarkMap.build(model, locus.load_scene(path)[::2], cache=kept / "tokens").save(folder)
     return folder
 
@@ -141,7 +151,7 @@ def _copies(real: Sequence[Path], landmarks: int, folder: Path) -> Iterator[Path
     print(f"{len(world)} landmarks of {len(real)} houses; noise by scale {np.round(amount, 3).tolist()}")
     for number in range(1, -(-landmarks // len(world))):
         copy = folder / f"{number:04d}"
-        if not copy.exists():
+        if not (copy / ARRAYS).exists():
             random, values = np.random.default_rng(number), embedding.copy()
             for rows, much in zip(of_scale, amount, strict=True):
                 values[rows] = _perturbed(values[rows], values[rows], much, random)
@@ -197,17 +207,19 @@ def _milliseconds(began: float, count: int = 1) -> str:
     return f"{1000 * (time.process_time() - began) / count:.2f} ms"
 
 
-def _compare(index: MapIndex, queries: dict[str, Float[ndarray, "scales frames rows columns c"]]) -> None:
+def _compare(
+    index: MapIndex, queries: dict[str, Float[ndarray, "scales frames rows columns c"]], each: int, patches: int
+) -> None:
     """Images of every house, patches of each: what the index finds against what comparing with all landmarks finds."""
     images = [
-        (name, number) for name in queries for number in np.linspace(1, queries[name].shape[1] - 2, IMAGES, dtype=int)
+        (name, number) for name in queries for number in np.linspace(1, queries[name].shape[1] - 2, each, dtype=int)
     ]
     features = [torch.from_numpy(queries[name][:, number].astype(np.float32)) for name, number in images]
     random = np.random.default_rng(0)
-    patches = np.stack([random.choice(features[0][0, ..., 0].numel(), PATCHES, replace=False) for _ in images])
-    asked = torch.stack([of.flatten(1, 2)[:, rows] for of, rows in zip(features, patches, strict=True)], dim=1)
+    chosen = np.stack([random.choice(features[0][0, ..., 0].numel(), patches, replace=False) for _ in images])
+    asked = torch.stack([of.flatten(1, 2)[:, rows] for of, rows in zip(features, chosen, strict=True)], dim=1)
     truth = _exact(index, asked.flatten(1, 2).numpy())
-    shape = (len(images), PATCHES, NEIGHBOURS)
+    shape = (len(images), patches, NEIGHBOURS)
     votes = np.zeros((2, len(images), len(index.environments)), np.int64)
     for scale, exact in enumerate(truth):
         began = time.process_time()
@@ -228,7 +240,7 @@ def _compare(index: MapIndex, queries: dict[str, Float[ndarray, "scales frames r
     exact, found = np.argsort(-votes, axis=2, kind="stable")[..., :10]
     true = np.array([index.environments.index(name) for name, _ in images])
     print(
-        f"{len(images)} images, {PATCHES} patches each: the environment that comparing finds is found first "
+        f"{len(images)} images, {patches} patches each: the environment that comparing finds is found first "
         f"{(exact[:, 0] == found[:, 0]).mean():.3f}, among 10 {(exact[:, :1] == found).any(axis=1).mean():.3f}"
     )
     for name, which in (("comparing", exact), ("index", found)):
