@@ -15,7 +15,9 @@ MapPatterns = Annotated[
 
 
 def index(maps: MapPatterns, out: Path) -> int:
-    """Make an index of many maps, in which `localize` and `retrieve` find the right ones.
+    """Make an index of many maps, to be searched together.
+
+    `locus localize` and `locus retrieve` find the right maps in it, and open only those.
 
     Run it again to continue after it was stopped, or after maps were added or changed: finished work is kept.
 
