@@ -131,6 +131,15 @@ def maps_page(told: dict[str, Any], folder: Path) -> None:
     assert len(locus.LandmarkMap.load("maps/flat")) == len(names["world"])
 
 
+def many_maps_page(told: dict[str, Any], folder: Path) -> None:
+    told["world"].save(folder / "maps" / "house")
+    known = {"image": told["query"].image, "camera": told["query"].camera, "model": told["model"]}
+    names = run(ROOT / "docs" / "many-maps.md", known)
+    assert names["environment"].max() == 0
+    assert names["row"].max() < len(told["world"])
+    assert names["location"].here or names["location"].reason
+
+
 def sessions_page(told: dict[str, Any], folder: Path) -> None:
     for name in ("monday", "friday"):
         shutil.copytree(told["folders"][0], folder / name)
@@ -260,6 +269,7 @@ GO_ON: dict[str, Callable[[dict[str, Any], Path], None]] = {
     "extend.md": extend_page,
     "graph.md": graph_page,
     "growing.md": growing_page,
+    "many-maps.md": many_maps_page,
     "maps.md": maps_page,
     "changes.md": changes_page,
     "matching.md": matching_page,

@@ -21,6 +21,7 @@ from locus.commands.check import check
 from locus.commands.cluster import spread, without
 from locus.commands.demo import demo
 from locus.commands.features import export, extract
+from locus.commands.index import index
 from locus.commands.maps import localize, map_scenes, retrieve
 from locus.commands.match import match
 from locus.commands.parsing import parsed
@@ -65,6 +66,7 @@ GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
         "map": map_scenes,
         "align": align,
         "changes": changes,
+        "index": index,
         "localize": localize,
         "retrieve": retrieve,
         "view": view,

@@ -16,7 +16,8 @@ from locus.opening import opened
 
 SOUND, UNKNOWN = "sound", "no checksum"
 # What a folder is, by a file that it has.
-KINDS = {"map.safetensors": "map", "training.json": "run", "model.safetensors": "model", "houses.json": "houses"}
+KINDS = {"map.safetensors": "map", "index.json": "index", "training.json": "run", "model.safetensors": "model"}
+KINDS |= {"houses.json": "houses"}
 
 
 def check(paths: Annotated[tuple[Path, ...], tyro.conf.Positional, some("PATH")]) -> int:
@@ -91,7 +92,7 @@ def _lines(path: Path) -> bool:
 
 
 CHECKS: dict[str, Callable[[Path], bool]] = {
-    **dict.fromkeys((".safetensors", ".json", ".ply", ".npy", ".npz", ".pt"), verified),
+    **dict.fromkeys((".safetensors", ".json", ".ply", ".npy", ".npz", ".pt", ".faiss", ".lists"), verified),
     ".h5": _feature_file,
     ".jsonl": _lines,
 }

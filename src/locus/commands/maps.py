@@ -8,7 +8,7 @@ from locus.commands.graph import NO_GRAPH, GraphOptions
 from locus.commands.options import (
     check_first,
     frame_slice,
-    map_and_network,
+    maps_and_network,
     network,
     say,
     shard_of,
@@ -132,7 +132,7 @@ def map_scenes(
 
 def localize(
     images: options.Images,
-    map: options.MapFolder,
+    map: options.MapsFolder,
     model: options.MapModel = DEFAULT,
     rgb: options.Switch = False,
     frames: options.Frames = ":",
@@ -142,7 +142,7 @@ def localize(
     camera: options.CameraOfFiles = A_GUESS,
     reading: options.Reading = AS_STATED,
 ) -> int:
-    """Find where images were taken in a map, or that they were not.
+    """Find where images were taken in a map or index, or that they were not.
 
     Frames of scenes bring their camera and depth, which makes the pose more exact. If the map has an environment of
     their scene's name, the answer is compared with their true pose. Exits with 1 if no image was found in the map.
@@ -160,7 +160,7 @@ def localize(
     from locus.scenes.trajectory import write_trajectory
     from locus.tasks.localize import localize as localize_image
 
-    world, made_with = map_and_network(map, model)
+    world, made_with = maps_and_network(map, model)
     found: dict[str, Any] = {}
     answers: dict[str, dict[str, Any]] = {}
     guessed = False
@@ -196,7 +196,7 @@ def localize(
 
 def retrieve(
     image: options.OneImage,
-    map: options.MapFolder,
+    map: options.MapsFolder,
     model: options.MapModel = DEFAULT,
     count: int = 10,
     json: options.JsonFile = None,
@@ -209,10 +209,14 @@ def retrieve(
     """
     check_first(json, model=model, maps=[map])
     asked = only_image(image, reading).read()
+    from locus.landmarks.map_index import MapIndex
     from locus.tasks.frame_ranking import rank_frames
 
-    world, made_with = map_and_network(map, model)
-    ranking = rank_frames(world, made_with.features(asked).cpu(), count)
+    world, made_with = maps_and_network(map, model)
+    features = made_with.features(asked).cpu()
+    if isinstance(world, MapIndex):
+        world = world.near(features)
+    ranking = rank_frames(world, features, count)
     answer = ranking.described(world)
     say(*(f"{row['score']:.3f}  {row['environment']}  {row['frame']}" for row in answer["frames"]))
     say(f"{ranking.stuck:.0%} of matches at the same image position")

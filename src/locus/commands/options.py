@@ -18,6 +18,7 @@ from locus.tasks.named_images import FileCamera
 
 if TYPE_CHECKING:  # it takes seconds to import, which --help need not
     from locus.landmarks import LandmarkMap
+    from locus.landmarks.map_index import MapIndex
     from locus.model import LoCUS
 
 BACKBONES = ("classic", *VARIANTS)
@@ -54,6 +55,9 @@ ModelName = Annotated[
 Layer = Annotated[int | None, tyro.conf.arg(help="How many blocks of a bare backbone are run. By default all.")]
 Scale = Annotated[int, tyro.conf.arg(help="Which of the model's scales, counted from 0.")]
 MapFolder = Annotated[Path, tyro.conf.arg(help="The map's folder, as `locus map` writes it.")]
+MapsFolder = Annotated[
+    Path, tyro.conf.arg(help="The folder of a map, as `locus map` writes it, or of an index, as `locus index` does.")
+]
 MapModel = Annotated[str, tyro.conf.arg(help="The model that the map was made with.")]
 Frames = Annotated[str, tyro.conf.arg(help="Use only these frames, START:STOP or START:STOP:STEP, counted from 0.")]
 Cache = Annotated[
@@ -134,8 +138,17 @@ def check_first(
             "or OWNER/NAME on the Hugging Face hub"
         )
     for folder in maps:
-        if not (folder / "map.safetensors").is_file():
+        if not any((folder / name).is_file() for name in ("map.safetensors", "index.json")):
             raise LocusError(f"{folder} holds no map (there is no map.safetensors); `locus map` makes one")
+
+
+def maps_and_network(folder: Path, model: str) -> "tuple[LandmarkMap | MapIndex, LoCUS]":
+    """A map or an index of maps, and the model that was made with."""
+    from locus.landmarks.map_index import open_maps
+
+    world, made_with = open_maps(folder), network(model)
+    world.check(made_with)
+    return world, made_with
 
 
 def check_picture(out: Path, images: int = 1) -> None:

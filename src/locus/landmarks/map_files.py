@@ -114,11 +114,33 @@ def _start(path: Path) -> bytes:
         return file.read(512)
 
 
-def load(folder: Path) -> LandmarkMap:
-    """A map from its folder. What is in it is checked before it is used."""
+def stated(folder: Path) -> tuple[dict[str, Any], str]:
+    """What a map's file says of the map, and its checksum, without reading or verifying the rest."""
+    path = _map_file(folder)
+    with opened(path, LARGEST) as file:
+        start = file.read(8)
+        length = int.from_bytes(start, "little")
+        try:
+            about = metadata(start + file.read(min(length, os.fstat(file.fileno()).st_size)))
+            header = json.loads(about.get("header", "null"))
+        except (ValueError, RecursionError) as error:
+            raise MapError(f"{path} is not a whole map file ({error}); build the map again") from None
+    _check_header(header, path)
+    if "checksum" not in about:
+        raise MapError(f"{path} is of an earlier version, without a checksum; build the map again")
+    return header, about["checksum"]
+
+
+def _map_file(folder: Path) -> Path:
     path = folder / ARRAYS if folder.is_dir() else folder
     if not path.exists():
         raise MapError(f"{folder} holds no map (there is no {ARRAYS}); `locus map SCENE --out {folder}` makes one")
+    return path
+
+
+def load(folder: Path, points: bool = True) -> LandmarkMap:
+    """A map from its folder, with its points or without. What is in it is checked before it is used."""
+    path = _map_file(folder)
     try:
         _check_length(path)
         content = read(path, LARGEST)
@@ -132,7 +154,7 @@ def load(folder: Path) -> LandmarkMap:
         world = _assembled(header, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, LocusError) as error:
         raise MapError(f"{path} does not hold what a map holds ({error}); build the map again") from None
-    if (key := header.get("points")) is not None:
+    if points and (key := header.get("points")) is not None:
         sizes = {"f": len(world.frames), "scales": len(point_scales(world.radii)), "c": world.landmarks.mean.shape[1]}
         world = replace(world, points=load_points(path.parent, key, sizes))
     if path.name == ARRAYS and (checksum := stated.get("checksum")):

@@ -10,8 +10,11 @@ from locus.scenes.load import AS_STATED, SceneReading, is_scene
 from locus.scenes.scene import Scene
 
 
-def find_scenes(given: Sequence[str | Path]) -> list[Path]:
-    """Paths of scenes: as they are, globs expanded, and the lines of `.txt` lists, relative to the list."""
+def find_scenes(given: Sequence[str | Path], kind: str = "scene") -> list[Path]:
+    """Paths of scenes, or of folders of another kind: as they are, globs expanded, and the lines of `.txt` lists.
+
+    Those lines are relative to the list.
+    """
     found: list[Path] = []
     for each in given:
         path = Path(each)
@@ -23,7 +26,7 @@ def find_scenes(given: Sequence[str | Path]) -> list[Path]:
         else:
             matches = sorted(glob.glob(str(each)))  # noqa: PTH207  a pattern may be absolute
             if not matches:
-                raise SceneError(f"{each} is no scene, no list of scenes, and matches nothing")
+                raise SceneError(f"{each} is no {kind}, no list of {kind}s, and matches nothing")
             found += [Path(match) for match in matches if Path(match).is_dir() or is_scene(Path(match))]
     return list(dict.fromkeys(found))
 

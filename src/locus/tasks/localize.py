@@ -15,6 +15,7 @@ from locus.errors import LocusError
 from locus.geometry import Camera, pose_error
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap
+from locus.landmarks.map_index import MapIndex
 from locus.model import LoCUS
 from locus.scenes.patches import patch_points_camera
 from locus.scenes.reading import AnyImage, as_array
@@ -47,7 +48,7 @@ class Location:
     inliers: Bool[ndarray, " n"]
     """The matches of landmarks that agree with the pose that they give."""
     matches: LandmarkMatches
-    """In the environment that fits best; `landmark` are rows of the map."""
+    """In the environment that fits best; `landmark` are rows of the map, of an index those of `MapIndex.near`."""
     reason: str
     """Why there is no answer, in one sentence; empty if there is one."""
     covariance: Float[ndarray, "6 6"] | None = None
@@ -112,7 +113,7 @@ class Location:
 
 
 def localize(
-    world: LandmarkMap,
+    world: LandmarkMap | MapIndex,
     model: LoCUS,
     image: AnyImage,
     camera: Camera,
@@ -124,7 +125,7 @@ def localize(
     """Where an image was taken, or that it was taken elsewhere.
 
     Args:
-        world: The map.
+        world: The map, or an index of maps, of which the most likely are opened.
         model: The model the map was made with.
         image: An array of RGB bytes, a PIL image or a file.
         camera: The image's intrinsics.
@@ -136,6 +137,8 @@ def localize(
     image = as_array(image)
     check_aspect((camera.width, camera.height), (image.shape[1], image.shape[0]), "the calibration", "the image")
     features = model.features(image).cpu()
+    if isinstance(world, MapIndex):
+        world = world.near(features)
     placed = query_points(world, image, features)
     return localize_features(world, features, camera, depth, placed, min_confidence=min_confidence, seed=seed)
 
