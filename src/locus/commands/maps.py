@@ -142,7 +142,9 @@ def localize(
     camera: options.CameraOfFiles = A_GUESS,
     reading: options.Reading = AS_STATED,
 ) -> int:
-    """Find where images were taken in a map or index, or that they were not.
+    """Find where images were taken in a map, or that they were not.
+
+    Of an index of maps, those that an image may show are opened.
 
     Frames of scenes bring their camera and depth, which makes the pose more exact. If the map has an environment of
     their scene's name, the answer is compared with their true pose. Exits with 1 if no image was found in the map.
