@@ -58,9 +58,9 @@ def squared_error(step: Float[ndarray, " 6"], covariance: Float[ndarray, "6 6"],
     return float(((step @ directions[:, -freedom:]) ** 2 / variances[-freedom:]).sum())
 
 
-def judged_location(location: Location, least: float, truth: Float[ndarray, "4 4"] | None = None) -> Judged | None:
-    """Of an answer, which is wrong if there is no true pose; None if its confidence is too low, or it says no more."""
-    if location.world_from_camera is None or location.evidence is None or location.confidence < least:
+def judged_location(location: Location, truth: Float[ndarray, "4 4"] | None = None) -> Judged | None:
+    """Of an answer, however unsure, which is wrong if there is no true pose; None if there is none, or no evidence."""
+    if location.world_from_camera is None or location.evidence is None:
         return None
     if truth is None:
         return _judged(location, right=False)
@@ -70,11 +70,13 @@ def judged_location(location: Location, least: float, truth: Float[ndarray, "4 4
 
 
 def judged_motion(answer: RelativePose, truth: Float[ndarray, "4 4"]) -> Judged | None:
-    """Of an answer; None if there is none, or if it does not know the direction of the translation."""
-    if answer.b_from_a is None or not answer.direction_known:
+    """Of an answer, of which only the rotation counts if no more is known; None if there is none."""
+    if answer.b_from_a is None:
         return None
     off = error_of(answer.b_from_a, truth, scale_from_truth=False)
     turned, length = off.degrees <= RIGHT[1], np.linalg.norm(truth[:3, 3])
+    if not answer.direction_known:
+        return _judged(answer, turned)
     if answer.metric:
         return _judged(answer, turned and off.metres <= RIGHT[0], offset(answer.b_from_a, truth), 6)
     if length < STILL:  # there is no direction to be wrong about
@@ -91,10 +93,11 @@ def _judged(
 ) -> Judged:
     """Of an answer with a pose; `step` leads from there to the true one, if that is known."""
     assert answer.evidence is not None
-    assert answer.covariance is not None
     said: Judged = {"evidence": asdict(answer.evidence), "probability": answer.probability, "right": right}
+    said["confidence"] = answer.confidence
     if step is None:
         return said
+    assert answer.covariance is not None
     inflated = inflation(answer.evidence.kind)
     return said | {"nees": squared_error(step, answer.covariance, freedom), "freedom": freedom, "inflation": inflated}
 

@@ -204,7 +204,7 @@ def _by_points(
         confidence=max(location.confidence, confidence),
         reason="",
         covariance=inflation(kind) * covariance,
-        evidence=Evidence.of(kind, inliers, points.keypoint, points.pixel, size, covariance),
+        evidence=Evidence.of(kind, inliers, points.keypoint, points.pixel, size, covariance, points.probability),
         points=points,
     )
 
@@ -249,6 +249,6 @@ def _in_environment(
     else:
         covariance = absolute_covariance(matches.pixel[inliers], positions[inliers], camera, pose, spots[inliers])
     kind = "landmarks 2d-3d" if points is None else "landmarks 3d-3d"
-    evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, covariance)
+    evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, covariance, matches.similarity)
     name = world.environments[environment]
     return Location(name, pose, confidence, inliers, matches, "", inflation(kind) * covariance, evidence)

@@ -15,7 +15,7 @@ from locus.tasks.consensus import rigid_consensus
 from locus.tasks.five_point import EXPLAINED, Rays, directions, five_point
 from locus.tasks.matching import Matches
 from locus.tasks.probability import Evidence, inflation, probability
-from locus.tasks.uncertainty import relative_covariance, rigid_covariance
+from locus.tasks.uncertainty import relative_covariance, rigid_covariance, rotation_covariance
 
 Solver = Literal["5-point", "3d-3d"]
 
@@ -154,7 +154,9 @@ def _from_pixels(matches: Matches, camera_a: Camera, camera_b: Camera, threshold
         reason = "a rotation alone explains the matches: the direction of the translation is not known"
         if matches.stuck_mask[inliers].mean() > EXPLAINED:
             reason += ", and nearly all sit at the same image position, as matches of features that know no more would"
-        return answer(reason=reason)
+        covariance = rotation_covariance(matches.pixels_b[inliers], rays.a[inliers], camera_b, b_from_a)
+        # How far the camera moved is not known, so the pose as a whole has no covariance.
+        return answer(reason=reason, evidence=_trust("rotation", matches, inliers, covariance)["evidence"])
     pixels = matches.pixels_a[inliers], matches.pixels_b[inliers]
     covariance = relative_covariance(*pixels, camera_a, camera_b, b_from_a)
     answer = partial(answer, **_trust("5-point", matches, inliers, covariance))
@@ -185,11 +187,11 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def _trust(
-    solver: Solver, matches: Matches, inliers: Bool[ndarray, " n"], covariance: Float[ndarray, "6 6"]
+    solver: Solver | Literal["rotation"], matches: Matches, inliers: Bool[ndarray, " n"], covariance: Float[ndarray, "6 6"]
 ) -> dict[str, Any]:
     """The covariance and evidence of an answer, from the covariance by the Jacobian of its inliers."""
     kind = f"{solver} of keypoints" if matches.of_keypoints else solver
-    evidence = Evidence.of(kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance)
+    evidence = Evidence.of(kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance, matches.scores)
     return {"covariance": inflation(kind) * covariance, "evidence": evidence}
 
 
