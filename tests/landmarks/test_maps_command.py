@@ -6,11 +6,13 @@ import shutil
 import numpy as np
 import pytest
 import trimesh
+from PIL import Image
 
 from locus.cli import main
 from locus.errors import WeightsError
 from locus.files import lock
 from locus.tasks import placed_points
+from locus.tasks.localize import localize
 from tests.scenes import layouts, room
 
 
@@ -75,11 +77,37 @@ def test_an_image_file_needs_no_scene(here, capsys):
     assert "The camera is a guess" in capsys.readouterr().out
 
 
-def test_what_cannot_be_read_is_said_and_the_rest_goes_on(here, tmp_path, capsys):
+def test_what_cannot_be_used_is_named_and_counted_and_the_rest_goes_on(here, tmp_path, capsys):
     (tmp_path / "a.png").write_bytes(b"no picture")
-    code = run("localize", tmp_path, "--map", here / "map", "--model", "classic")
-    assert code == 1
-    assert "could not be read" in capsys.readouterr().out
+    Image.new("RGB", (640, 3)).save(tmp_path / "b.png")
+    shutil.copy(next((here / "room/images").iterdir()), tmp_path / "c.png")
+    run("localize", tmp_path, "--map", here / "map", "--model", "classic", "--json", tmp_path / "answers.json")
+    said = capsys.readouterr().out
+    assert "a.png: could not be used" in said
+    assert "b.png: could not be used" in said
+    assert "of 3 found in the map, 2 could not be used" in said
+    assert "matches" in json.loads((tmp_path / "answers.json").read_text())["c.png"]
+
+
+def test_answers_are_written_as_they_come_and_when_it_is_stopped(here, tmp_path, capsys, monkeypatch):
+    asked, seen = [], []
+
+    def interrupted(*arguments, **options):
+        asked.append(arguments)
+        if len(asked) == 3:
+            seen.extend(json.loads((tmp_path / "answers.json").read_text()))
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        return localize(*arguments, **options)
+
+    monkeypatch.setattr("locus.tasks.localize.localize", interrupted)
+    monkeypatch.setattr("locus.commands.maps.SECONDS", 0.0)
+    files = ("--out", tmp_path / "poses.txt", "--json", tmp_path / "answers.json")
+    assert run("localize", here / "room", "--map", here / "map", "--model", "classic", *files) == 130
+    assert len(seen) == 2
+    assert len(json.loads((tmp_path / "answers.json").read_text())) == 3
+    assert (tmp_path / "poses.txt").exists()
+    assert "3 of 16 images" in capsys.readouterr().out
 
 
 def test_frames_of_the_same_name_in_two_scenes_are_all_localized(here, tmp_path, capsys):

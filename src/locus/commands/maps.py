@@ -1,15 +1,19 @@
 """Commands about maps: map, localize, retrieve."""
 
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from locus.commands import options
 from locus.commands.options import frame_slice, map_and_network, network, say, shard_of, write_answers
 from locus.errors import LocusError
+from locus.files import write_json
 from locus.model.shipped import DEFAULT
 from locus.progress import track
 from locus.scenes.load import AS_STATED
 from locus.tasks.named_images import A_GUESS
+
+SECONDS = 5.0  # after which answers are written again: all of them, so not after each
 
 
 def map_scenes(
@@ -129,34 +133,45 @@ def localize(
         raise LocusError(f"--frames {frames} leaves none of the {len(known)} images")
     found: dict[str, Any] = {}
     answers: dict[str, dict[str, Any]] = {}
-    guessed = False
-    for named in track(chosen, "localize", len(chosen)):
-        try:
-            image = calibrated(named, camera, rgb=rgb)
-        except LocusError as error:
-            answers[named.name] = {"reason": f"could not be read: {error}"}
-            say(f"{named.name}: could not be read: {error}")
-            continue
-        guessed |= image.guessed
-        location = localize_image(
-            world, made_with, image.image, image.camera, image.depth, min_confidence=min_confidence
-        )
-        same = image.scene is not None and image.scene.name == location.environment
-        answer = location.described(image.world_from_camera if same else None)
-        error = answer.get("error")
-        off = "" if error is None else f"; off by {error['metres']:.2f} m, {error['degrees']:.1f}°"
-        answers[named.name] = answer
-        stuck = f"{location.matches.stuck:.0%} of matches at the same image position"
-        say(f"{named.name}: {location.sentence}, {stuck}{off}")
-        if location.here:
-            found[named.name] = location.world_from_camera
+    guessed, unusable, written = False, 0, monotonic()
+
+    def write() -> None:
+        if out is not None:
+            write_trajectory(out, found)
+        if json is not None:
+            write_json(json, answers)
+
+    try:
+        for named in track(chosen, "localize", len(chosen)):
+            if monotonic() - written > SECONDS:
+                write()
+                written = monotonic()
+            try:
+                image = calibrated(named, camera, rgb=rgb)
+                location = localize_image(
+                    world, made_with, image.image, image.camera, image.depth, min_confidence=min_confidence
+                )
+            except LocusError as error:
+                unusable += 1
+                answers[named.name] = {"reason": f"could not be used: {error}"}
+                say(f"{named.name}: could not be used: {error}")
+                continue
+            guessed |= image.guessed
+            same = image.scene is not None and image.scene.name == location.environment
+            answer = location.described(image.world_from_camera if same else None)
+            error = answer.get("error")
+            off = "" if error is None else f"; off by {error['metres']:.2f} m, {error['degrees']:.1f}°"
+            answers[named.name] = answer
+            stuck = f"{location.matches.stuck:.0%} of matches at the same image position"
+            say(f"{named.name}: {location.sentence}, {stuck}{off}")
+            if location.here:
+                found[named.name] = location.world_from_camera
+    finally:  # on Ctrl-C too
+        write()
+        say(*(f"Wrote {file}: {len(answers)} of {len(chosen)} images" for file in (out, json) if file is not None))
     if guessed:
         say(camera.guess)
-    say(f"{len(found)} of {len(chosen)} found in the map")
-    if out is not None:
-        write_trajectory(out, found)
-        say(f"Wrote {out}")
-    write_answers(json, answers)
+    say(f"{len(found)} of {len(chosen)} found in the map" + (f", {unusable} could not be used" if unusable else ""))
     return 0 if found else 1
 
 
