@@ -178,7 +178,7 @@ def test_images_may_be_files_of_other_sizes(scene, tmp_path, capsys):
     mask = tmp_path / "mask.png"
     Image.fromarray((scene[0].instance == 2).astype(np.uint8)).save(mask)
     assert command(tmp_path, tmp_path / "0.png", tmp_path / "1.png", tmp_path / "2.png", "--mask", mask) == 0
-    assert "Looked in 2 images" in capsys.readouterr().out
+    assert "of 2 images" in capsys.readouterr().out
     assert (tmp_path / "sheet.png").exists()
 
 
