@@ -11,8 +11,10 @@ from PIL import Image
 from locus.cli import main
 from locus.errors import WeightsError
 from locus.files import lock
+from locus.model import LoCUS
 from locus.tasks import placed_points
 from locus.tasks.localize import localize
+from tests.networks import save
 from tests.scenes import layouts, room
 
 
@@ -163,12 +165,28 @@ def test_words_that_make_no_map(here, tmp_path, capsys, words, sentence):
 
 
 def test_another_model_is_refused(here, tmp_path, capsys):
-    from tests.networks import save
-
     save("dinov2", tmp_path / "network")
     code = run("localize", here / "room", "--map", here / "map", "--model", tmp_path / "network")
     assert code == 2
     assert "build the map again" in capsys.readouterr().err
+
+
+def test_a_map_remembers_its_model(here, tmp_path, capsys, monkeypatch):
+    assert run("localize", f"{here / 'room'}:3", "--map", here / "map") == 0
+    (tmp_path / "network").mkdir()
+    LoCUS("classic", dimension=16, head="linear").write(tmp_path / "network")
+    monkeypatch.chdir(tmp_path)
+    words = ("map", here / "room", "--frames", "::2", "--out", "map")
+    assert run(*words, "--model", "network", cache=here) == 0
+    monkeypatch.chdir(here)
+    assert run("retrieve", here / "room:3", "--map", tmp_path / "map") == 0
+    (tmp_path / "network").rename(tmp_path / "moved")
+    capsys.readouterr()
+    assert run("retrieve", here / "room:3", "--map", tmp_path / "map") == 2
+    assert f"was made with the model in {tmp_path / 'network'}, which is not there now" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert run("retrieve", here / "room:3", "--map", tmp_path / "map", "--model", tmp_path / "moved") == 0
 
 
 def test_a_map_that_lacks_its_side_files_is_completed_when_it_is_opened(here, tmp_path, capsys):

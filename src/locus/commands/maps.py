@@ -102,7 +102,7 @@ def map_scenes(
 def localize(
     images: options.Images,
     map: options.MapFolder,
-    model: options.MapModel = DEFAULT,
+    model: options.MapModel = None,
     rgb: options.Switch = False,
     frames: options.Frames = ":",
     min_confidence: float | None = None,
@@ -178,7 +178,7 @@ def localize(
 def retrieve(
     image: options.OneImage,
     map: options.MapFolder,
-    model: options.MapModel = DEFAULT,
+    model: options.MapModel = None,
     count: int = 10,
     json: options.JsonFile = None,
     reading: options.Reading = AS_STATED,

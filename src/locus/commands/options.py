@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from locus.errors import LocusError
 from locus.files import write_json
+from locus.model.shipped import DEFAULT
 from locus.scenes import Scene, SceneReading
 from locus.tasks.named_images import FileCamera
 
@@ -44,7 +45,9 @@ ModelName = Annotated[
 Layer = Annotated[int | None, tyro.conf.arg(help="How many blocks of a bare backbone are run. By default all.")]
 Scale = Annotated[int, tyro.conf.arg(help="Which of the model's scales, counted from 0.")]
 MapFolder = Annotated[Path, tyro.conf.arg(help="The map's folder, as `locus map` writes it.")]
-MapModel = Annotated[str, tyro.conf.arg(help="The model that the map was made with.")]
+MapModel = Annotated[
+    str | None, tyro.conf.arg(metavar="MODEL", help="The model that the map was made with. By default where it was then.")
+]
 Frames = Annotated[str, tyro.conf.arg(help="Use only these frames, START:STOP or START:STOP:STEP, counted from 0.")]
 Cache = Annotated[
     Path | None,
@@ -89,11 +92,15 @@ def network(model: str, layer: int | None = None) -> "LoCUS":
     return load(model, layer).to(this_device())
 
 
-def map_and_network(folder: Path, model: str) -> "tuple[LandmarkMap, LoCUS]":
-    """A map, and the model it was made with."""
+def map_and_network(folder: Path, model: str | None) -> "tuple[LandmarkMap, LoCUS]":
+    """A map, and the model it was made with: where it was then, or by another name."""
     from locus.landmarks import LandmarkMap
 
-    world, made_with = LandmarkMap.load(folder), network(model)
+    world = LandmarkMap.load(folder)
+    source = model or str(world.provenance.get("source") or DEFAULT)
+    if model is None and Path(source).is_absolute() and not Path(source).is_dir():
+        raise LocusError(f"{folder} was made with the model in {source}, which is not there now; name it with --model")
+    made_with = network(source)
     world.check(made_with)
     return world, made_with
 

@@ -61,7 +61,7 @@ class FitProbe:
                 scale=self.scale,
                 objects=self.objects,
                 model=made_with,
-                source=str(Path(self.model).resolve()) if Path(self.model).is_dir() else self.model,
+                source=made_with.source,
                 report=lambda step, loss: status.update(f"fitting, step {step}: cross-entropy {loss:.4f}"),
             )
         probe.save(self.out)

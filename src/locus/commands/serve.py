@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from locus.commands.options import MapModel, network, say
+from locus.commands.options import MapModel, map_and_network, network, say
 from locus.errors import LocusError
 from locus.model.shipped import DEFAULT
 from locus.serve.limits import THE_LIMITS, Limits
@@ -14,7 +14,7 @@ from locus.serve.limits import THE_LIMITS, Limits
 
 def serve(
     map: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="MAP...", help="Folders of maps, of one model.")],
-    model: MapModel = DEFAULT,
+    model: MapModel = None,
     host: str = "127.0.0.1",
     port: int = 8008,
     batch: int = 8,
@@ -47,7 +47,7 @@ def serve(
     if batch < 1:
         raise LocusError(f"a batch has at least one image, not {batch}")
     with bound(host, port) as taken:
-        maps = ServedMaps(map, network(model))
+        maps = ServedMaps(map, map_and_network(map[0], model)[1] if map else network(DEFAULT))
         world = maps.world
         say(f"{len(world)} landmarks of {', '.join(world.environments)}")
         taken.listen()  # who reads the next line may ask at once

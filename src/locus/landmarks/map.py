@@ -85,7 +85,7 @@ class LandmarkMap:
             classes=(),
             radii=model.radii,
             model=model.fingerprint,
-            provenance={"model": model.name, "scenes": []},
+            provenance={"model": model.name, "source": model.source, "scenes": []},
         )
         built = empty.add(model, scene, most=most, detector=detector, cache=cache, progress=progress)
         if not len(built):
