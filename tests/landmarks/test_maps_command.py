@@ -189,6 +189,14 @@ def test_a_map_remembers_its_model(here, tmp_path, capsys, monkeypatch):
     assert run("retrieve", here / "room:3", "--map", tmp_path / "map", "--model", tmp_path / "moved") == 0
 
 
+def test_a_scene_read_in_another_unit_is_said(here, tmp_path, capsys):
+    words = ("map", here / "room", "--model", "classic", "--out", tmp_path / "map", "--depth-scale", 200)
+    assert run(*words, cache=here) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "warning: room: Not sound as read" in said
+    assert "With --depth-scale 1000" in said
+
+
 def test_a_map_that_lacks_its_side_files_is_completed_when_it_is_opened(here, tmp_path, capsys):
     whole = {file.name: file.read_bytes() for file in (here / "map").iterdir()}
     folder = tmp_path / "map"

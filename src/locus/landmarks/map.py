@@ -1,5 +1,6 @@
 """LandmarkMap: sparse landmarks of one or several environments, each a spot that its features tell from all others."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
 from locus.model import LoCUS
 from locus.scenes import Scene
+from locus.scenes.inspection import doubt
 
 if TYPE_CHECKING:
     from locus.geometry import Camera
@@ -113,6 +115,8 @@ class LandmarkMap:
         """
         self.check(model)
         number = self.environment_number(environment)
+        if isinstance(scene, Scene) and (why := doubt(scene)):
+            warnings.warn(f"{scene.name}: {why}", stacklevel=2)
         seen = _features(model, scene, cache, progress)
         names = tuple(seen.scene.sources[index].name for index in seen.indices)
         self.check_new(number, names)

@@ -82,9 +82,9 @@ def inflation(kind: str) -> float:
 def on_curve(curve: dict[str, Any], evidence: Evidence) -> float:
     """The logistic function of the weighed figures, each in standard deviations from its mean."""
     total = curve["intercept"]
-    for name, value in evidence.figures.items():
-        told = curve["figures"][name]
-        away = (value - told["mean"]) / told["deviation"]
+    figures = evidence.figures
+    for name, told in curve["figures"].items():
+        away = (figures[name] - told["mean"]) / told["deviation"]
         total += told["weight"] * min(max(away, -FARTHEST), FARTHEST)
     return float(1 / (1 + np.exp(-total)))
 
