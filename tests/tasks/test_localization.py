@@ -285,10 +285,10 @@ def test_matches_without_depth_do_not_count_as_stuck(world, queries):
 
 def test_depth_of_another_unit_is_said(world, queries):
     """Five times too far, nothing fits; but by colour alone the image is found, so it is the depth that is wrong."""
-    far = replace(queries[0], depth=5 * queries[0].depth)
-    answer = locate(world, far)
+    far = 5 * queries[0].depth.astype(np.float32)
+    answer = localize_features(world, places.features(queries[0]), places.CAMERA, far)
     assert not answer.here
-    assert "by colour alone it is in room, but its depth is 5" in answer.reason
+    assert "by colour alone it is in room, but its depth is 4.89 times what the map has" in answer.reason
     assert "is it in metres?" in answer.reason
     assert "depth" not in locate(world, queries[0], of_world=1).reason
 
