@@ -66,7 +66,13 @@ def hloc_names(image_dir):
 
 
 @pytest.mark.parametrize(
-    ("layout", "image_dir"), [(layouts.sevenscenes_flat, "."), (layouts.sevenscenes_official, "."), (layouts.tum, "rgb"), (layouts.nerfstudio, "images")]
+    ("layout", "image_dir"),
+    [
+        (layouts.sevenscenes_flat, "."),
+        (layouts.sevenscenes_official, "."),
+        (layouts.tum, "rgb"),
+        (layouts.nerfstudio, "images"),
+    ],
 )
 def test_hloc_finds_the_frames_of_a_scene_by_the_names_of_their_files(tmp_path, scaled, layout, image_dir):
     scene, out = tmp_path / "scene", tmp_path / "hloc.h5"

@@ -1,5 +1,6 @@
 """Commands about maps: map, localize, retrieve."""
 
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -22,6 +23,7 @@ def map_scenes(
     model: options.ModelName = DEFAULT,
     add: options.Switch = False,
     session_of: str | None = None,
+    name: str | None = None,
     most: int | None = None,
     trajectories: Path | None = None,
     frames: options.Frames = ":",
@@ -38,9 +40,11 @@ def map_scenes(
 
     Args:
         out: The map's folder.
-        add: Add to the map that is there. A scene named as one of its environments adds frames to that one.
+        add: Add to the map that is there. A scene named as one of its environments adds frames to that one, if they
+            fit: they are the same scene's, or are localized where their poses say.
         session_of: With --add: the scenes are other recordings of this environment of the map, each in coordinates of
             its own. Each is aligned with it and merged, or refused (docs/sessions.md).
+        name: The environment's name, of a single scene, instead of the scene's own.
         most: Landmarks at most, of each environment and scale; the best are kept. By default all.
         trajectories: A folder to write ENVIRONMENT/SCENE.txt in, the poses of each scene's frames in the map, in the
             TUM benchmark's format.
@@ -50,9 +54,10 @@ def map_scenes(
     from locus.landmarks.map_files import ARRAYS, writing
     from locus.landmarks.merging import trajectories as trajectories_of
     from locus.scenes.collection import find_scenes, open_scenes
+    from locus.scenes.fingerprint import sample_fingerprint
     from locus.scenes.trajectory import write_trajectory
     from locus.tasks.placed_points import detector_or_reason
-    from locus.tasks.sessions import join_session
+    from locus.tasks.sessions import check_same_world, join_session, known_environment
 
     chosen, part = frame_slice(frames), shard_of(shard)
     if not add and (out / ARRAYS).exists():
@@ -60,27 +65,41 @@ def map_scenes(
         raise LocusError(f"{out} holds a map already; --add adds to it, or name another folder")
     if session_of is not None and not add:
         raise LocusError("--session-of names an environment of a map that is there: --add must be given too")
+    folders = find_scenes(scenes)
+    if name is not None and (len(folders) != 1 or session_of is not None):
+        raise LocusError("--name names the environment of one scene, and not that of a session; give one scene alone")
     made_with = network(model)
     if part[1] > 1:
-        parts = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
+        parts = [scene[chosen] for scene in open_scenes(folders, reading)]
         done = fill_cache(parts, made_with.backbone, made_with.resolution, part, folder=cache, progress=True)
         say(f"{done} frames of part {shard} are in the cache")
         return 0
     with writing(out) as write:
         world = LandmarkMap.load(out) if add else None
         detector, lacking = detector_or_reason()
-        for scene in open_scenes(find_scenes(scenes), reading):
+        for scene in open_scenes(folders, reading):
             if not len(some := scene[chosen]):
                 raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+            some, seen = replace(some, name=name or scene.name), sample_fingerprint(scene)
+            before = {} if world is None else world.fingerprints
             how = {"most": most, "detector": detector, "cache": cache, "progress": True}
             if world is not None and session_of is not None:
                 world, aligned = join_session(world, session_of, made_with, some, **how)
                 say(f"{scene.name} was recorded {aligned.sentence}")
-            elif world is not None and scene.name in world.environments:
-                world = world.add(made_with, some, environment=scene.name, **how)
+            elif before.get(seen, some.name) != some.name:
+                raise LocusError(
+                    f"{scene.name} is in the map already, as {before[seen]}; --name {before[seen]} adds to it"
+                )
+            elif world is not None and some.name in world.environments:
+                if seen not in before:
+                    check_same_world(world, some.name, made_with, some)
+                world = world.add(made_with, some, environment=some.name, **how)
             else:
+                if world is not None and (known := known_environment(world, made_with, some)) is not None:
+                    say(f"{some.name} looks like {known}, which the map has; --session-of {known} would join the two")
                 built = LandmarkMap.build(made_with, some, **how)
                 world = built if world is None else merge([world, built])
+            world = world.with_fingerprint(seen, session_of or some.name)
         if world is None:
             raise LocusError("no scene was given")
         write(world)

@@ -46,7 +46,8 @@ Layer = Annotated[int | None, tyro.conf.arg(help="How many blocks of a bare back
 Scale = Annotated[int, tyro.conf.arg(help="Which of the model's scales, counted from 0.")]
 MapFolder = Annotated[Path, tyro.conf.arg(help="The map's folder, as `locus map` writes it.")]
 MapModel = Annotated[
-    str | None, tyro.conf.arg(metavar="MODEL", help="The model that the map was made with. By default where it was then.")
+    str | None,
+    tyro.conf.arg(metavar="MODEL", help="The model that the map was made with. By default where it was then."),
 ]
 Frames = Annotated[str, tyro.conf.arg(help="Use only these frames, START:STOP or START:STOP:STEP, counted from 0.")]
 Cache = Annotated[

@@ -168,6 +168,15 @@ class LandmarkMap:
                 f"{model.name} ({model.fingerprint}): their features mean different things; build the map again"
             )
 
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Of the scenes that it was made from, as far as they are known, each with the environment that it shows."""
+        return dict(self.provenance.get("fingerprints", {}))
+
+    def with_fingerprint(self, scene: str, environment: str) -> "LandmarkMap":
+        """The map that knows one more of them."""
+        return replace(self, provenance={**self.provenance, "fingerprints": {**self.fingerprints, scene: environment}})
+
     def check_new(self, environment: int, names: Sequence[str]) -> None:
         """Refuse frames of an environment that the map has already: what they show would count twice."""
         here = {name for name, of in zip(self.frame_names, self.frames.environment, strict=True) if of == environment}

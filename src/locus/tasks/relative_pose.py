@@ -187,11 +187,16 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def _trust(
-    solver: Solver | Literal["rotation"], matches: Matches, inliers: Bool[ndarray, " n"], covariance: Float[ndarray, "6 6"]
+    solver: Solver | Literal["rotation"],
+    matches: Matches,
+    inliers: Bool[ndarray, " n"],
+    covariance: Float[ndarray, "6 6"],
 ) -> dict[str, Any]:
     """The covariance and evidence of an answer, from the covariance by the Jacobian of its inliers."""
     kind = f"{solver} of keypoints" if matches.of_keypoints else solver
-    evidence = Evidence.of(kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance, matches.scores)
+    evidence = Evidence.of(
+        kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance, matches.scores
+    )
     return {"covariance": inflation(kind) * covariance, "evidence": evidence}
 
 
