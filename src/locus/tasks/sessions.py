@@ -157,13 +157,13 @@ def check_same_world(world: LandmarkMap, environment: str, model: LoCUS, frames:
             f"the map has an environment {environment}, and these frames do not fit it: {error}; {other}"
         ) from None
     degrees = pose_error(found.agreement.a_from_b, np.eye(4))[1]
-    # How far cameras are moved, and not the origin of the world, which may be far from them.
+    # How far cameras are moved, not the origin of the world, which may be far from them.
     moved = found.agreement.placed(poses := np.stack([frames[0].world_from_camera, frames[-1].world_from_camera]))
     metres = float(np.linalg.norm((moved - poses)[:, :3, 3], axis=1).max())
     if metres > METRES or degrees > DEGREES:
         raise AlignmentError(
-            f"these frames show {environment}, but in other coordinates, {metres:.2f} m and {degrees:.1f}° from those of "
-            f"the map: add them with --session-of {environment}, or {other}"
+            f"these frames show {environment}, but in other coordinates, {metres:.2f} m and {degrees:.1f}° from those "
+            f"of the map: add them with --session-of {environment}, or {other}"
         )
 
 
