@@ -34,7 +34,7 @@ from locus.tasks.localize import LandmarkMatches, Location
 from locus.tasks.probability import Evidence, on_curve
 from locus.tasks.relative_pose import RelativePose
 
-EVIDENCE = Evidence("3d-3d", 40, 0.5, 0.2, 0.05, 1.0)
+EVIDENCE = Evidence("3d-3d", 40, 0.5, 0.2, 0.05, 1.0, 0.6)
 
 
 def drawn(seed, count=400):
@@ -95,17 +95,16 @@ def location(confidence=0.5):
 def test_an_answer_is_right_within_a_tenth_of_a_metre_and_five_degrees(metres, degrees, right):
     truth = moved(metres, degrees)
     nees = (metres**2 + np.radians(degrees) ** 2) / 0.01
-    said = judged_location(location(), 0.1, truth)
+    said = judged_location(location(), truth)
     assert (said["right"], said["freedom"]) == (right, 6)
     assert said["nees"] == pytest.approx(nees)
     trust = {"covariance": 0.01 * np.eye(6), "evidence": EVIDENCE}
     assert judged_motion(RelativePose(np.eye(4), np.ones(0, bool), "3d-3d", metric=True, **trust), truth) == said
 
 
-def test_an_answer_of_too_little_confidence_is_none_and_one_in_another_place_is_wrong():
-    assert judged_location(location(0.05), 0.1, np.eye(4)) is None
-    said = judged_location(location(), 0.1)
-    assert said["right"] is False
+def test_an_answer_in_another_place_is_wrong():
+    said = judged_location(location())
+    assert (said["right"], said["elsewhere"]) == (False, True)
     assert "nees" not in said
 
 
@@ -123,7 +122,10 @@ def test_without_a_length_the_direction_counts(degrees, right):
     assert judged_motion(answer, backwards)["right"] is False
     still = np.eye(4)
     assert "nees" not in judged_motion(answer, still)
-    assert judged_motion(replace(answer, b_from_a=np.eye(4), covariance=None, evidence=None), truth) is None
+    only_turned = replace(answer, b_from_a=np.eye(4), covariance=None)
+    assert judged_motion(only_turned, truth)["right"] is True
+    assert judged_motion(only_turned, moved(degrees=6.0))["right"] is False
+    assert judged_motion(replace(answer, b_from_a=None), truth) is None
 
 
 @given(st.integers(0, 2**31))
@@ -179,6 +181,16 @@ def test_fitting_keeps_the_curves_of_other_kinds(tmp_path, capsys):
     assert curves["3d-3d"] == fitted(some(200))
     assert len(list(recorded(json.loads(file.read_text())))) == 200
     assert "3d-3d: " in capsys.readouterr().out
+
+
+def test_below_the_least_probability_are_nineteen_of_twenty_answers_about_what_shares_nothing():
+    answers = [each | {"elsewhere": not each["right"]} for each in some(1000)]
+    curve = fitted(answers)
+    said = np.array([on_curve(curve, Evidence(**each["evidence"])) for each in answers])
+    apart = np.array([each["elsewhere"] for each in answers])
+    assert (said[apart] >= curve["least"]).mean() == pytest.approx(0.05, abs=0.005)
+    assert (said[~apart] >= curve["least"]).mean() > 0.2
+    assert fitted(some(200))["least"] == 0
 
 
 def test_too_few_answers_get_no_curve_and_none_at_all_are_an_error(tmp_path, capsys, monkeypatch):

@@ -43,7 +43,7 @@ def test_two_frames_of_a_scene_are_compared_with_the_truth(capsys, folder, tmp_p
     told = json.loads(files[1].read_text())
     assert told["pose"]["metric"] is True
     assert np.shape(told["pose"]["covariance"]) == (6, 6)
-    assert f"within 5° and 0.1 m with probability {told['pose']['probability']:.2f}" in out
+    assert f"right to 5° and 0.1 m with probability {told['pose']['probability']:.2f}" in out
     assert np.allclose(told["pose"]["b_from_a"], np.eye(4), atol=1e-6)
     assert len(told["matches"]["pixels_b"]) == 24
     assert told["errors"]["rotation_degrees"] < 1e-3

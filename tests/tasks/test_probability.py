@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from locus.tasks.probability import FARTHEST, Evidence, curves, inflation, on_curve, probability
 
-EVIDENCE = Evidence("3d-3d", 40, 0.5, 0.2, 0.05, 1.0)
+EVIDENCE = Evidence("3d-3d", 40, 0.5, 0.2, 0.05, 1.0, 0.6)
 KINDS = ("5-point", "3d-3d", "landmarks 2d-3d", "landmarks 3d-3d")
 
 
@@ -29,15 +29,15 @@ def test_evidence_of_known_matches():
     inliers = np.array([True, True, True, True, False])
     pixels = np.array([[10.0, 10], [30, 10], [10, 50], [30, 50], [0, 0]])
     covariance = np.diag([0.01**2, 0, 0, 0.02**2, 0, 0])
-    found = Evidence.of("5-point", inliers, np.array([1, 1, 2, 3, 4]), pixels, (40, 80), covariance)
-    assert replace(found, degrees=0.0) == Evidence("5-point", 3, 0.8, 0.25, 0.02, 0.0)
+    found = Evidence.of("5-point", inliers, np.array([1, 1, 2, 3, 4]), pixels, (40, 80), covariance, pixels[:, 0])
+    assert replace(found, degrees=0.0) == Evidence("5-point", 3, 0.8, 0.25, 0.02, 0.0, 20.0)
     assert found.degrees == pytest.approx(np.degrees(0.01))
 
 
-@given(st.integers(0, 10000), st.floats(0, 1), *[st.floats(0, 1e6)] * 3)
-def test_every_kind_has_a_probability_for_any_evidence(spots, share, spread, metres, degrees):
+@given(st.integers(0, 10000), st.floats(0, 1), *[st.floats(0, 1e6)] * 3, st.floats(-1, 1))
+def test_every_kind_has_a_probability_for_any_evidence(spots, share, spread, metres, degrees, score):
     for kind in KINDS:
-        found = probability(Evidence(kind, spots, share, spread, metres, degrees))
+        found = probability(Evidence(kind, spots, share, spread, metres, degrees, score))
         assert 0 <= found <= 1
 
 

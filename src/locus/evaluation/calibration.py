@@ -16,7 +16,7 @@ from locus.evaluation.outcome import Outcome
 from locus.evaluation.table import Cell, Column, Table
 from locus.geometry import pose_error
 from locus.tasks.localize import Location
-from locus.tasks.probability import RIGHT, inflation
+from locus.tasks.probability import RIGHT, inflation, least_probability
 from locus.tasks.relative_pose import RelativePose
 from locus.tasks.uncertainty import offset
 
@@ -63,7 +63,7 @@ def judged_location(location: Location, truth: Float[ndarray, "4 4"] | None = No
     if location.world_from_camera is None or location.evidence is None:
         return None
     if truth is None:
-        return _judged(location, right=False)
+        return _judged(location, right=False) | {"elsewhere": True}
     metres, degrees = pose_error(location.world_from_camera, truth)
     step = offset(location.world_from_camera, truth)
     return _judged(location, metres <= RIGHT[0] and degrees <= RIGHT[1], step, 6)
@@ -94,12 +94,18 @@ def _judged(
     """Of an answer with a pose; `step` leads from there to the true one, if that is known."""
     assert answer.evidence is not None
     said: Judged = {"evidence": asdict(answer.evidence), "probability": answer.probability, "right": right}
-    said["confidence"] = answer.confidence
     if step is None:
         return said
     assert answer.covariance is not None
     inflated = inflation(answer.evidence.kind)
     return said | {"nees": squared_error(step, answer.covariance, freedom), "freedom": freedom, "inflation": inflated}
+
+
+def answered(judged: Judged | None) -> bool:
+    """Whether there is an answer, and a likely one."""
+    if judged is None:
+        return False
+    return judged["probability"] is None or judged["probability"] >= least_probability(judged["evidence"]["kind"])
 
 
 def trust_table(outcome: Outcome, title: str, answers: Callable[[Competitor], Sequence[Judged]]) -> Table:

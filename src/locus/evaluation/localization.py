@@ -190,8 +190,8 @@ def _said(location: Location, truth: Float[ndarray, "4 4"]) -> dict[str, Any]:
 
 def _answers(outcome: Outcome, kind: str, method: Competitor) -> list[Judged]:
     """In the map of each query's own environment."""
-    judged = [query[kind]["trust"] for query in outcome.measured(method.label, "queries") if query[kind]["trust"]]
-    return [each for each in judged if each["confidence"] >= LEAST[kind]]
+    answers = [query[kind] for query in outcome.measured(method.label, "queries")]
+    return [each["trust"] for each in answers if each["trust"] and each["confidence"] >= LEAST[kind]]
 
 
 def covered(world: LandmarkMap, points: Float32[ndarray, "rows columns 3"]) -> float:

@@ -26,6 +26,7 @@ from locus.tasks.probability import CURVES, FARTHEST, Evidence, on_curve
 RIDGE = 1.0  # a normal prior of standard deviation 1 on every weight
 ROUNDS = 50  # of Newton's method; it takes about ten
 FEWEST = 20  # answers of a kind, right and wrong each, below which no curve is fitted
+ANSWERED = 0.05  # of the answers about images that share nothing, that are not refused
 
 
 def logistic_weights(
@@ -60,13 +61,15 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
         for name, *values in told
     }
     share = round(float(right.mean()), 4)
-    return {
-        "answers": len(right),
-        "right": share,
-        "inflation": inflated(answers),
-        "intercept": round(intercept, 5),
-        "figures": figures,
-    }
+    curve = {"answers": len(right), "right": share, "inflation": inflated(answers)}
+    curve |= {"intercept": round(intercept, 5), "figures": figures}
+    return curve | {"least": least(curve, answers)}
+
+
+def least(curve: dict[str, Any], answers: Sequence[Judged]) -> float:
+    """The probability that one in twenty answers reaches about images that share nothing; 0 if too few are there."""
+    elsewhere = [on_curve(curve, Evidence(**each["evidence"])) for each in answers if each.get("elsewhere")]
+    return round(float(np.quantile(elsewhere, 1 - ANSWERED)), 4) if len(elsewhere) >= FEWEST else 0.0
 
 
 def inflated(answers: Sequence[Judged]) -> float:

@@ -89,8 +89,8 @@ class Location:
         if self.covariance is not None:
             where += f" ± {deviations(self.covariance)[0]:.2f} m"
         agree = f"{int(self.agreeing.sum())} of {len(self.agreeing)} matches with {self.how} agree"
-        right = "" if self.probability is None else f", within 0.1 m and 5° with probability {self.probability:.2f}"
-        return f"{where}: {agree}, confidence {self.confidence:.2f}{right}"
+        right = "" if self.probability is None else f", right to 0.1 m and 5° with probability {self.probability:.2f}"
+        return f"{where}: {agree}{right}"
 
     def described(self, truth: Float[ndarray, "4 4"] | None = None) -> dict[str, Any]:
         """For machines; with the error of the pose, where the true `world_from_camera` is known."""

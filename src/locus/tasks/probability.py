@@ -71,6 +71,11 @@ def probability(evidence: Evidence) -> float | None:
     return None if curve is None or "figures" not in curve else on_curve(curve, evidence)
 
 
+def least_probability(kind: str) -> float:
+    """Below it a pose is refused: of answers about images that share nothing, one in twenty had more in the fit."""
+    return curves().get(kind, {}).get("least", 0.0)
+
+
 def inflation(kind: str) -> float:
     """How many times larger the squared errors of right poses of a kind are than matches with independent errors say.
 
