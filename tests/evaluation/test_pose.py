@@ -12,8 +12,8 @@ from scipy.spatial.transform import Rotation
 
 from locus.cli import main
 from locus.errors import LocusError
-from locus.evaluation.calibration import answered
 from locus.evaluation import pose, runner
+from locus.evaluation.calibration import answered
 from locus.evaluation.matchers import KEYPOINT_MATCHERS, TrueMatcher
 from locus.evaluation.methods import Chance
 from locus.evaluation.metrics import area_under_curve, error_of, median
