@@ -61,7 +61,7 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
         for name, *values in told
     }
     share = round(float(right.mean()), 4)
-    curve = {"answers": len(right), "right": share, "inflation": inflated(answers)}
+    curve: dict[str, Any] = {"answers": len(right), "right": share, "inflation": inflated(answers)}
     curve |= {"intercept": round(intercept, 5), "figures": figures}
     return curve | {"least": least(curve, answers)}
 
