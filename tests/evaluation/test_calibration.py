@@ -193,11 +193,16 @@ def test_below_the_least_probability_are_nineteen_of_twenty_answers_about_what_s
     assert fitted(some(200))["least"] == 0
 
 
-def test_too_few_answers_get_no_curve_and_none_at_all_are_an_error(tmp_path, capsys, monkeypatch):
+def test_too_few_answers_get_no_curve_those_that_are_all_right_a_share_and_none_are_an_error(tmp_path, capsys, monkeypatch):
     out = tmp_path / "curves.json"
     FitProbability((results(tmp_path / "a.json", some(10)),), out).run()
-    assert "too few to fit a curve" in capsys.readouterr().out
+    assert "too few to fit anything" in capsys.readouterr().out
     assert load_json(out) == {}
+    right = [each for each in some(100) if each["right"]]
+    FitProbability((results(tmp_path / "c.json", right),), out).run()
+    curve = load_json(out)["3d-3d"]
+    assert curve["figures"] == {}
+    assert on_curve(curve, EVIDENCE) == pytest.approx((len(right) + 1) / (len(right) + 2), abs=1e-4)
     monkeypatch.setattr(sys, "argv", ["fit", str(results(tmp_path / "b.json", [])), "--out", str(out)])
     with pytest.raises(SystemExit, match="has evidence; run locus eval again"):
         runpy.run_path(probability_fit.__file__, run_name="__main__")
