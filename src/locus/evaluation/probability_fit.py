@@ -3,7 +3,7 @@
     python -m locus.evaluation.probability_fit RESULTS.json... --out src/locus/tasks/probability.json
 
 RESULTS.json are files that `locus eval pose` and `locus eval localization` write with --json. Each kind of pose among
-their answers gets a curve, or, where too few are wrong, the share of right ones (by Laplace's rule of succession).
+their answers gets a curve, or, where too few are right or wrong, the share of right ones by Laplace's rule.
 """
 
 import json
@@ -51,8 +51,8 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
     """The curve of one kind of pose, and how much larger than by its inliers' residuals its covariance is."""
     evidence = [Evidence(**each["evidence"]) for each in answers]
     right = np.array([each["right"] for each in answers])
-    # With too few wrong ones, all have the same probability.
-    names = list(evidence[0].figures) if (~right).sum() >= FEWEST else []
+    # With too few to tell what speaks for a right one, all have the same probability.
+    names = list(evidence[0].figures) if min(right.sum(), (~right).sum()) >= FEWEST else []
     values = np.array([[each.figures[name] for name in names] for each in evidence])
     mean, deviation = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-3)
     if names:
@@ -110,9 +110,6 @@ class FitProbability:
         for kind in dict.fromkeys(each["evidence"]["kind"] for each in answers):
             of_kind = [each for each in answers if each["evidence"]["kind"] == kind]
             right = np.array([each["right"] for each in of_kind])
-            if right.sum() < FEWEST:
-                print(f"{kind}: {right.sum()} right of {len(right)}, too few to fit anything")
-                continue
             curves[kind] = fitted(of_kind)
             said = np.array([on_curve(curves[kind], Evidence(**each["evidence"])) for each in of_kind])
             figures = f"calibration error {expected_calibration_error(said, right):.3f}, Brier {brier(said, right):.3f}"

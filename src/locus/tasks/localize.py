@@ -232,7 +232,7 @@ def _by_points(
         confidence=max(location.confidence, confidence),
         reason="",
         covariance=inflation(kind) * covariance,
-        evidence=Evidence.of(kind, inliers, points.keypoint, points.pixel, size, covariance, points.probability),
+        evidence=Evidence.of(kind, inliers, points.keypoint, points.pixel, size, covariance),
         points=points,
     )
 
@@ -277,6 +277,6 @@ def _in_environment(
     else:
         covariance = absolute_covariance(matches.pixel[inliers], positions[inliers], camera, pose, spots[inliers])
     kind = "landmarks 2d-3d" if points is None else "landmarks 3d-3d"
-    evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, covariance, matches.similarity)
+    evidence = Evidence.of(kind, inliers, spots, matches.pixel, size, covariance)
     name = world.environments[environment]
     return Location(name, pose, confidence, inliers, matches, "", inflation(kind) * covariance, evidence)

@@ -37,8 +37,6 @@ class Evidence:
     metres: float
     """Predicted by the Jacobian, without `inflation`; in lengths of the translation where its length is not known."""
     degrees: float
-    score: float
-    """Of the inliers' matches, the mean: probabilities of keypoints, cosines of patches and landmarks."""
 
     @classmethod
     def of(
@@ -49,12 +47,11 @@ class Evidence:
         pixels: Float[ndarray, "n 2"],
         size: tuple[int, int],
         covariance: Float[ndarray, "6 6"],
-        scores: Float[ndarray, " n"],
     ) -> "Evidence":
         """From all matches of an image of `size` (width, height), and the pose's covariance from their Jacobian."""
         spread = float(np.sqrt(np.prod(pixels[inliers].std(axis=0) / size)))
         count, share = len(np.unique(spots[inliers])), float(inliers.mean())
-        return cls(kind, count, share, spread, *deviations(covariance), float(scores[inliers].mean()))
+        return cls(kind, count, share, spread, *deviations(covariance))
 
     @property
     def figures(self) -> dict[str, float]:
@@ -62,13 +59,13 @@ class Evidence:
         odds = np.log((self.share + 0.01) / (1.01 - self.share))
         magnitudes = {"spots": self.spots, "spread": self.spread, "metres": self.metres, "degrees": self.degrees}
         logarithms = {name: float(np.log(max(value, 1e-6))) for name, value in magnitudes.items()}
-        return {"share": float(odds), **logarithms, "score": self.score}
+        return {"share": float(odds), **logarithms}
 
 
 def probability(evidence: Evidence) -> float | None:
     """How likely the pose is right; None for a kind that no curve was fitted to."""
     curve = curves().get(evidence.kind)
-    return None if curve is None or "figures" not in curve else on_curve(curve, evidence)
+    return None if curve is None else on_curve(curve, evidence)
 
 
 def least_probability(kind: str) -> float:

@@ -208,9 +208,7 @@ def _trust(
 ) -> dict[str, Any]:
     """The covariance and evidence of an answer, from the covariance by the Jacobian of its inliers."""
     kind = f"{solver} of keypoints" if matches.of_keypoints else solver
-    evidence = Evidence.of(
-        kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance, matches.scores
-    )
+    evidence = Evidence.of(kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance)
     return {"covariance": inflation(kind) * covariance, "evidence": evidence}
 
 
