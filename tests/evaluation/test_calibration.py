@@ -183,12 +183,12 @@ def test_fitting_keeps_the_curves_of_other_kinds(tmp_path, capsys):
     assert "3d-3d: " in capsys.readouterr().out
 
 
-def test_below_the_least_probability_are_nineteen_of_twenty_answers_about_what_shares_nothing():
+def test_below_the_least_probability_are_nine_in_ten_answers_about_what_shares_nothing():
     answers = [each | {"elsewhere": not each["right"]} for each in some(1000)]
     curve = fitted(answers)
     said = np.array([on_curve(curve, Evidence(**each["evidence"])) for each in answers])
     apart = np.array([each["elsewhere"] for each in answers])
-    assert (said[apart] >= curve["least"]).mean() == pytest.approx(0.05, abs=0.005)
+    assert (said[apart] >= curve["least"]).mean() == pytest.approx(0.1, abs=0.005)
     assert (said[~apart] >= curve["least"]).mean() > 0.2
     assert fitted(some(200))["least"] == 0
 

@@ -38,8 +38,8 @@ def match(
         rule: points: keypoints, by a network that knows their places; mutual: patches that are each other's nearest,
             placed finer than a patch; paper: patches by score and continuity, the top 100.
         rgb: Leave depth aside where there is some.
-        min_probability: A pose that is less likely right is none. By default what refuses 19 of 20 pairs of images that
-            share nothing (docs/evaluation.md); 0 takes all.
+        min_probability: A pose that is less likely right is none. By default what leaves one in twenty pairs of images
+            that share nothing an answer (docs/evaluation.md); 0 takes all.
         out: A picture to write, .png or .jpg: the images beside one another, with lines between matches.
     """
     from locus.tasks.match_picture import match_picture

@@ -26,7 +26,7 @@ from locus.tasks.probability import CURVES, FARTHEST, Evidence, on_curve
 RIDGE = 1.0  # a normal prior of standard deviation 1 on every weight
 ROUNDS = 50  # of Newton's method; it takes about ten
 FEWEST = 10  # answers of a kind, right and wrong each, below which no curve is fitted
-ANSWERED = 0.05  # of the answers about images that share nothing, that are not refused
+ANSWERED = 0.1  # of the answers about images that share nothing, that are not refused: of one such pair in twenty
 
 
 def logistic_weights(
@@ -71,7 +71,7 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
 
 
 def least(curve: dict[str, Any], answers: Sequence[Judged]) -> float:
-    """The probability that one in twenty answers reaches about images that share nothing; 0 if too few are there."""
+    """The probability that one in ten answers about images that share nothing reaches; 0 if too few are there."""
     elsewhere = [on_curve(curve, Evidence(**each["evidence"])) for each in answers if each.get("elsewhere")]
     return round(float(np.quantile(elsewhere, 1 - ANSWERED)), 4) if len(elsewhere) >= FEWEST else 0.0
 

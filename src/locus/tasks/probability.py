@@ -69,7 +69,7 @@ def probability(evidence: Evidence) -> float | None:
 
 
 def least_probability(kind: str) -> float:
-    """Below it a pose is refused: of answers about images that share nothing, one in twenty had more in the fit."""
+    """Below it a pose is refused: of answers about images that share nothing, one in ten had more in the fit."""
     return curves().get(kind, {}).get("least", 0.0)
 
 

@@ -79,8 +79,8 @@ def relative_pose(
         points_b: In camera B's.
         threshold: How far an inlier may be off: metres for 3D–3D, else pixels from its epipolar line. By default
             0.15 m, or 0.05 m between keypoints, and `Matches.tolerance`.
-        min_probability: A pose that is less likely right is none. By default what refuses 19 of 20 poses of images that
-            share nothing (docs/evaluation.md); 0 takes all.
+        min_probability: A pose that is less likely right is none. By default what leaves one in twenty pairs of images
+            that share nothing an answer (docs/evaluation.md); 0 takes all.
         seed: Same seed, same answer.
     """
     for name, size, camera in (("A", matches.size_a, camera_a), ("B", matches.size_b, camera_b)):
