@@ -100,7 +100,7 @@ def find(
         box: Left, top, right and bottom of the thing, in pixels.
         mask: Instead of a box, a PNG of the image's size that is not 0 where the thing is.
         min_similarity: The least cosine, to one of the thing's patches, of a pixel of what is found. By default 0.65.
-        min_score: In an image of a lower score the thing is not there. By default 0.6 (docs/segment.md).
+        min_score: In an image of a lower score the thing is not there. By default 0.7 (docs/segment.md).
         out: The sheet.
     """
     from locus.tasks import instances

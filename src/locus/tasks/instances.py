@@ -23,7 +23,7 @@ from locus.scenes.reading import read_image, read_labels
 from locus.tasks.cosegmentation import one_scale
 from locus.tasks.image_features import ImageFeatures
 
-MIN_SIMILARITY, MIN_SCORE = 0.65, 0.6  # docs/segment.md: how they were measured
+MIN_SIMILARITY, MIN_SCORE = 0.65, 0.7  # docs/segment.md: how they were measured
 INSIDE = 0.5  # a patch is a prototype if the mask covers so much of it,
 OUTSIDE = 0.0  # and background if it covers no more than this
 
