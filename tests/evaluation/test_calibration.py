@@ -95,15 +95,16 @@ def location(confidence=0.5):
 def test_an_answer_is_right_within_a_tenth_of_a_metre_and_five_degrees(metres, degrees, right):
     truth = moved(metres, degrees)
     nees = (metres**2 + np.radians(degrees) ** 2) / 0.01
-    said = judged_location(location(), truth)
+    said = judged_location(location(), 0.1, truth)
     assert (said["right"], said["freedom"]) == (right, 6)
     assert said["nees"] == pytest.approx(nees)
     trust = {"covariance": 0.01 * np.eye(6), "evidence": EVIDENCE}
     assert judged_motion(RelativePose(np.eye(4), np.ones(0, bool), "3d-3d", metric=True, **trust), truth) == said
 
 
-def test_an_answer_in_another_place_is_wrong():
-    said = judged_location(location())
+def test_an_answer_of_too_little_confidence_is_none_and_one_in_another_place_is_wrong():
+    assert judged_location(location(0.05), 0.1, np.eye(4)) is None
+    said = judged_location(location(), 0.1)
     assert (said["right"], said["elsewhere"]) == (False, True)
     assert "nees" not in said
 

@@ -58,9 +58,9 @@ def squared_error(step: Float[ndarray, " 6"], covariance: Float[ndarray, "6 6"],
     return float(((step @ directions[:, -freedom:]) ** 2 / variances[-freedom:]).sum())
 
 
-def judged_location(location: Location, truth: Float[ndarray, "4 4"] | None = None) -> Judged | None:
-    """Of an answer, however unsure, which is wrong if there is no true pose; None if there is none, or no evidence."""
-    if location.world_from_camera is None or location.evidence is None:
+def judged_location(location: Location, least: float, truth: Float[ndarray, "4 4"] | None = None) -> Judged | None:
+    """Of an answer, which is wrong if there is no true pose; None if its confidence is too low, or it says no more."""
+    if location.world_from_camera is None or location.evidence is None or location.confidence < least:
         return None
     if truth is None:
         return _judged(location, right=False) | {"elsewhere": True}

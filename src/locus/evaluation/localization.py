@@ -132,13 +132,13 @@ class Localization(Benchmark):
             "stuck": ranked.stuck,
             "first hit": bool(within(np.array([pose_error(first, frame.world_from_camera)]), NEAR)[0]),
         }
-        for kind in LEAST:
+        for kind, least in LEAST.items():
             location = way.ask(own, seen, row, kind, self.seed)
             query[kind] = _said(location, frame.world_from_camera)
-            query[kind]["trust"] = judged_location(location, frame.world_from_camera)
+            query[kind]["trust"] = judged_location(location, least, frame.world_from_camera)
             elsewhere = [way.ask(other, seen, row, kind, self.seed) for other in others]
             query[kind]["elsewhere"] = [each.confidence for each in elsewhere]
-            query[kind]["trust elsewhere"] = [judged_location(each) for each in elsewhere]
+            query[kind]["trust elsewhere"] = [judged_location(each, least) for each in elsewhere]
             if everything is not None:
                 location = way.ask(everything, seen, row, kind, self.seed)
                 named = location.environment == seen.scene.name
@@ -190,8 +190,7 @@ def _said(location: Location, truth: Float[ndarray, "4 4"]) -> dict[str, Any]:
 
 def _answers(outcome: Outcome, kind: str, method: Competitor) -> list[Judged]:
     """In the map of each query's own environment."""
-    answers = [query[kind] for query in outcome.measured(method.label, "queries")]
-    return [each["trust"] for each in answers if each["trust"] and each["confidence"] >= LEAST[kind]]
+    return [query[kind]["trust"] for query in outcome.measured(method.label, "queries") if query[kind]["trust"]]
 
 
 def covered(world: LandmarkMap, points: Float32[ndarray, "rows columns 3"]) -> float:

@@ -25,7 +25,7 @@ from locus.tasks.probability import CURVES, FARTHEST, Evidence, on_curve
 
 RIDGE = 1.0  # a normal prior of standard deviation 1 on every weight
 ROUNDS = 50  # of Newton's method; it takes about ten
-FEWEST = 10  # answers of a kind, right and wrong each, below which no curve is fitted
+FEWEST = 8  # answers of a kind, right and wrong each, below which no curve is fitted
 ANSWERED = 0.1  # of the answers about images that share nothing, that are not refused: of one such pair in twenty
 
 
