@@ -105,7 +105,7 @@ def test_an_answer_is_right_within_a_tenth_of_a_metre_and_five_degrees(metres, d
 def test_an_answer_of_too_little_confidence_is_none_and_one_in_another_place_is_wrong():
     assert judged_location(location(0.05), 0.1, np.eye(4)) is None
     said = judged_location(location(), 0.1)
-    assert said["right"] is False
+    assert (said["right"], said["elsewhere"]) == (False, True)
     assert "nees" not in said
 
 
@@ -123,7 +123,10 @@ def test_without_a_length_the_direction_counts(degrees, right):
     assert judged_motion(answer, backwards)["right"] is False
     still = np.eye(4)
     assert "nees" not in judged_motion(answer, still)
-    assert judged_motion(replace(answer, b_from_a=np.eye(4), covariance=None, evidence=None), truth) is None
+    only_turned = replace(answer, b_from_a=np.eye(4), covariance=None)
+    assert judged_motion(only_turned, truth)["right"] is True
+    assert judged_motion(only_turned, moved(degrees=6.0))["right"] is False
+    assert judged_motion(replace(answer, b_from_a=None), truth) is None
 
 
 @given(st.integers(0, 2**31))
@@ -181,11 +184,23 @@ def test_fitting_keeps_the_curves_of_other_kinds(tmp_path, capsys):
     assert "3d-3d: " in capsys.readouterr().out
 
 
-def test_too_few_answers_get_no_curve_and_none_at_all_are_an_error(tmp_path, capsys, monkeypatch):
+def test_below_the_least_probability_are_nine_in_ten_answers_about_what_shares_nothing():
+    answers = [each | {"elsewhere": not each["right"]} for each in some(1000)]
+    curve = fitted(answers)
+    said = np.array([on_curve(curve, Evidence(**each["evidence"])) for each in answers])
+    apart = np.array([each["elsewhere"] for each in answers])
+    assert (said[apart] >= curve["least"]).mean() == pytest.approx(0.1, abs=0.005)
+    assert (said[~apart] >= curve["least"]).mean() > 0.2
+    assert fitted(some(200))["least"] == 0
+
+
+def test_answers_that_are_all_right_get_a_share_and_none_at_all_are_an_error(tmp_path, monkeypatch):
     out = tmp_path / "curves.json"
-    FitProbability((results(tmp_path / "a.json", some(10)),), out).run()
-    assert "too few to fit a curve" in capsys.readouterr().out
-    assert load_json(out) == {}
+    right = [each for each in some(100) if each["right"]]
+    FitProbability((results(tmp_path / "c.json", right),), out).run()
+    curve = load_json(out)["3d-3d"]
+    assert curve["figures"] == {}
+    assert on_curve(curve, EVIDENCE) == pytest.approx((len(right) + 1) / (len(right) + 2), abs=1e-4)
     monkeypatch.setattr(sys, "argv", ["fit", str(results(tmp_path / "b.json", [])), "--out", str(out)])
     with pytest.raises(SystemExit, match="has evidence; run locus eval again"):
         runpy.run_path(probability_fit.__file__, run_name="__main__")

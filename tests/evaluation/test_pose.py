@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from locus.cli import main
 from locus.errors import LocusError
 from locus.evaluation import pose, runner
+from locus.evaluation.calibration import answered
 from locus.evaluation.matchers import KEYPOINT_MATCHERS, TrueMatcher
 from locus.evaluation.methods import Chance
 from locus.evaluation.metrics import area_under_curve, error_of, median
@@ -213,7 +214,7 @@ def test_true_matches_give_true_poses(rooms, tmp_path, solver, scale):
 def test_true_matches_are_right_matches_and_random_ones_hardly_ever(rooms, tmp_path):
     protocol = RelativePoses(pairs=3, solver="3d-3d")
     outcome = run(protocol, [TrueMatcher(), Chance()], {"unseen": [rooms / "first"]}, folder=tmp_path)
-    matches, confidence, trust, _ = protocol.tables(outcome)[4:]
+    matches, refused, trust, _ = protocol.tables(outcome)[4:]
     (true_count, true_right, _), (count, right, stuck) = (row.cells for row in matches.rows)
     pairs = outcome.parts[0].measured["pairs"]
     assert true_count.value == pytest.approx(np.mean([pair["matches"] for pair in pairs]))
@@ -221,9 +222,8 @@ def test_true_matches_are_right_matches_and_random_ones_hardly_ever(rooms, tmp_p
     assert count.value > 0
     assert right.value < 0.2
     assert stuck.value < 0.5
-    told = [pair for pair in pairs if pair["confidence"] > 0.9]
-    right = [pair["errors"][1] <= 15 for pair in told]
-    assert confidence.rows[0].cells[-1] == f"{np.mean(right):.2f} of {len(told)}"
+    right = [pair["trust"] for pair in pairs if pair["trust"] and pair["trust"]["right"]]
+    assert refused.rows[0].cells[:2] == ["0 of 0", f"{sum(map(answered, right))} of {len(right)}"]
     answers, share, probability, *_ = trust.rows[0].cells
     assert answers == len([pair for pair in pairs if pair["errors"]])
     assert share == np.mean([pair["trust"]["right"] for pair in pairs if pair["trust"]]) > 0.9

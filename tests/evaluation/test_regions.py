@@ -92,7 +92,7 @@ def test_features_that_know_objects_find_objects(outcome):
 
 def test_the_tables_and_the_curves(outcome):
     assert "regions have no ceiling" in outcome.failures["ground truth on one, two"]
-    spots, things = REGIONS.tables(outcome)
+    spots, things, there = REGIONS.tables(outcome)
     assert [row.label for row in spots.rows] == [
         f"{name}, {truth}" for name in ("objects", "random") for truth in regions.TRUTHS
     ]
@@ -100,6 +100,8 @@ def test_the_tables_and_the_curves(outcome):
     assert spots.rows[1].cells[0] == pytest.approx(mean[THRESHOLDS.index(0.4)])
     assert spots.rows[1].cells[-2].startswith(f"{mean.max():.3f} at")
     assert len(things.rows[0].cells) == len(things.columns) == 4
+    found = [float(np.mean([s >= 0.5 for t in outcome.parts[0].measured["things"] for s in t["shown"]]))]
+    assert there.rows[0].cells[0].startswith(f"{found[0]:.3f}, ")
     assert "<svg" in REGIONS.figures(outcome)[0][1]
 
 

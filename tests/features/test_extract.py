@@ -60,6 +60,32 @@ def test_hlocs_layout_reads_as_hloc_reads_it(tmp_path, folder, scaled):
         np.testing.assert_allclose(descriptors.T.reshape(rows, columns, 16), expected, atol=2e-3)
 
 
+def hloc_names(image_dir):
+    """What hloc calls the images of a folder: every .jpg and .png below it, by the path from there."""
+    return sorted(path.relative_to(image_dir).as_posix() for path in image_dir.rglob("*.[jp][pn]g"))
+
+
+@pytest.mark.parametrize(
+    ("layout", "image_dir"),
+    [
+        (layouts.sevenscenes_flat, "."),
+        (layouts.sevenscenes_official, "."),
+        (layouts.tum, "rgb"),
+        (layouts.nerfstudio, "images"),
+    ],
+)
+def test_hloc_finds_the_frames_of_a_scene_by_the_names_of_their_files(tmp_path, scaled, layout, image_dir):
+    scene, out = tmp_path / "scene", tmp_path / "hloc.h5"
+    scene.mkdir()
+    layout(scene, room.shots(2))
+    locus.extract(scene, out, scaled, layout="hloc")
+    names = [name for name in hloc_names(scene / image_dir) if "depth" not in name]
+    assert len(names) == 2
+    assert stored(out) == set(names)
+    with h5py.File(out, "r", libver="latest") as file:
+        assert all(file[name]["keypoints"].__array__().shape[1] == 2 for name in names)
+
+
 def test_a_scale_that_is_not_there(tmp_path, folder, scaled):
     with pytest.raises(LocusError, match=r"has no scale 2; its scales are 0: 0\.2 m, 1: 0\.5 m"):
         locus.extract(folder, tmp_path / "out.h5", scaled, layout="hloc", scale=2)

@@ -2,16 +2,21 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import trimesh
+from PIL import Image
 
 from locus.cli import main
 from locus.errors import WeightsError
 from locus.files import lock
+from locus.model import LoCUS
 from locus.tasks import placed_points
+from locus.tasks.localize import localize
 from locus.tasks.place_graph import PlaceGraph
+from tests.networks import save
 from tests.scenes import layouts, room
 
 
@@ -82,11 +87,37 @@ def test_an_image_file_needs_no_scene(here, capsys):
     assert "The camera is a guess" in capsys.readouterr().out
 
 
-def test_what_cannot_be_read_is_said_and_the_rest_goes_on(here, tmp_path, capsys):
+def test_what_cannot_be_used_is_named_and_counted_and_the_rest_goes_on(here, tmp_path, capsys):
     (tmp_path / "a.png").write_bytes(b"no picture")
-    code = run("localize", tmp_path, "--map", here / "map", "--model", "classic")
-    assert code == 1
-    assert "could not be read" in capsys.readouterr().out
+    Image.new("RGB", (640, 3)).save(tmp_path / "b.png")
+    shutil.copy(next((here / "room/images").iterdir()), tmp_path / "c.png")
+    run("localize", tmp_path, "--map", here / "map", "--model", "classic", "--json", tmp_path / "answers.json")
+    said = capsys.readouterr().out
+    assert "a.png: could not be used" in said
+    assert "b.png: could not be used" in said
+    assert "of 3 found in the map, 2 could not be used" in said
+    assert "matches" in json.loads((tmp_path / "answers.json").read_text())["c.png"]
+
+
+def test_answers_are_written_as_they_come_and_when_it_is_stopped(here, tmp_path, capsys, monkeypatch):
+    asked, seen = [], []
+
+    def interrupted(*arguments, **options):
+        asked.append(arguments)
+        if len(asked) == 3:
+            seen.extend(json.loads((tmp_path / "answers.json").read_text()))
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        return localize(*arguments, **options)
+
+    monkeypatch.setattr("locus.tasks.localize.localize", interrupted)
+    monkeypatch.setattr("locus.commands.maps.SECONDS", 0.0)
+    files = ("--out", tmp_path / "poses.txt", "--json", tmp_path / "answers.json")
+    assert run("localize", here / "room", "--map", here / "map", "--model", "classic", *files) == 130
+    assert len(seen) == 2
+    assert len(json.loads((tmp_path / "answers.json").read_text())) == 3
+    assert (tmp_path / "poses.txt").exists()
+    assert "3 of 16 images" in capsys.readouterr().out
 
 
 def test_frames_of_the_same_name_in_two_scenes_are_all_localized(here, tmp_path, capsys):
@@ -125,6 +156,46 @@ def test_environments_and_frames_are_added(here, tmp_path, capsys):
     assert "in the map already" in capsys.readouterr().err
 
 
+def test_another_place_in_a_folder_of_the_same_name_is_not_merged(here, tmp_path, capsys):
+    shutil.copytree(here / "map", tmp_path / "map")
+    other = tmp_path / "room"
+    other.mkdir()
+    layouts.nerfstudio(
+        other, [replace(shot, name=f"other-{shot.name}", image=255 - shot.image) for shot in room.shots(6)]
+    )
+    words = ("map", other, "--model", "classic", "--out", tmp_path / "map", "--add")
+    assert run(*words, cache=here) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the map has an environment room, and these frames do not fit it" in said
+    assert "give it another name with --name" in said
+    assert run(*words, "--name", "hall", cache=here) == 0
+    assert "2 environments, 22 frames" in capsys.readouterr().out
+
+
+def test_frames_in_other_coordinates_are_not_added(here, tmp_path, capsys):
+    shutil.copytree(here / "map", tmp_path / "map")
+    other = tmp_path / "room"
+    other.mkdir()
+    shots = room.shots(16)[::2]
+    for shot in shots:
+        shot.world_from_camera[0, 3] += 3.0
+    layouts.nerfstudio(other, [replace(shot, name=f"other-{shot.name}") for shot in shots])
+    assert run("map", other, "--model", "classic", "--out", tmp_path / "map", "--add", cache=here) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "these frames show room, but in other coordinates, 3.0" in said
+    assert "--session-of room" in said
+
+
+def test_the_same_scene_under_another_name_is_known_again(here, tmp_path, capsys):
+    shutil.copytree(here / "map", tmp_path / "map")
+    shutil.copytree(here / "room", tmp_path / "parlour")
+    words = ("map", tmp_path / "parlour", "--model", "classic", "--out", tmp_path / "map", "--add")
+    assert run(*words, cache=here) == 2
+    assert "parlour is in the map already, as room; --name room adds to it" in " ".join(capsys.readouterr().err.split())
+    assert run(words[0], here / "room", *words[1:], "--name", "room", cache=here) == 2
+    assert "--name names the environment of one scene" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -142,12 +213,36 @@ def test_words_that_make_no_map(here, tmp_path, capsys, words, sentence):
 
 
 def test_another_model_is_refused(here, tmp_path, capsys):
-    from tests.networks import save
-
     save("dinov2", tmp_path / "network")
     code = run("localize", here / "room", "--map", here / "map", "--model", tmp_path / "network")
     assert code == 2
     assert "build the map again" in capsys.readouterr().err
+
+
+def test_a_map_remembers_its_model(here, tmp_path, capsys, monkeypatch):
+    assert run("localize", f"{here / 'room'}:3", "--map", here / "map") == 0
+    (tmp_path / "network").mkdir()
+    LoCUS("classic", dimension=16, head="linear").write(tmp_path / "network")
+    monkeypatch.chdir(tmp_path)
+    words = ("map", here / "room", "--frames", "::2", "--out", "map")
+    assert run(*words, "--model", "network", cache=here) == 0
+    monkeypatch.chdir(here)
+    assert run("retrieve", here / "room:3", "--map", tmp_path / "map") == 0
+    (tmp_path / "network").rename(tmp_path / "moved")
+    capsys.readouterr()
+    assert run("retrieve", here / "room:3", "--map", tmp_path / "map") == 2
+    assert f"was made with the model in {tmp_path / 'network'}, which is not there now" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert run("retrieve", here / "room:3", "--map", tmp_path / "map", "--model", tmp_path / "moved") == 0
+
+
+def test_a_scene_read_in_another_unit_is_said(here, tmp_path, capsys):
+    words = ("map", here / "room", "--model", "classic", "--out", tmp_path / "map", "--depth-scale", 200)
+    run(*words, cache=here)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "warning: room: Not sound as read" in said
+    assert "With --depth-scale 1000" in said
 
 
 def test_a_map_that_lacks_its_side_files_is_completed_when_it_is_opened(here, tmp_path, capsys):

@@ -13,6 +13,7 @@ from locus.cli import main
 from locus.geometry import invert
 from locus.scenes import Convention, inspect, overlap
 from locus.scenes.consistency import choose_pairs
+from locus.scenes.inspection import doubt
 from locus.scenes.inspection_page import write_page
 from tests.html_pages import HOSTILE, Parsed, assert_escaped, fetched
 from tests.scenes import layouts, room
@@ -191,6 +192,32 @@ def test_what_the_frames_cannot_tell_is_said(tmp_path):
     assert "depth_scale" in inspection.diagnosis.undecided
     assert "moves too little to check this" in inspection.verdict
     assert "depth scale" in inspection.verdict
+
+
+def test_a_camera_that_moves_far_is_not_said_to_move_too_little(tmp_path):
+    """It turns in one place, and then in another that is 500 m away, so the depth's unit is as open as before."""
+    shots = []
+    for k, angle in enumerate([*np.linspace(0, 3, 12)] * 2):
+        shot = room.shoot(f"{k:03d}", room.look((0.2, 1.1, 1.5), (1.2 * np.cos(angle), -1.2 * np.sin(angle), 0.6)))
+        shot.world_from_camera[0, 3] += 500.0 * (k >= 12)
+        shots.append(shot)
+    layouts.nerfstudio(tmp_path, shots)
+    inspection = inspect(locus.load_scene(tmp_path))
+    assert "depth scale" in inspection.verdict
+    assert "moves too little" not in inspection.verdict
+    assert "sees too little from different places" in inspection.verdict
+
+
+def test_a_sample_of_frames_is_enough_to_doubt_a_scene(room_folder, tmp_path):
+    assert doubt(locus.load_scene(room_folder)) == ""
+    wrong = locus.load_scene(room_folder, depth_scale=200.0)
+    assert "With --depth-scale 1000" in doubt(wrong)
+
+    def halve(content, folder):
+        content.update({name: content[name] / 2 for name in ("fl_x", "fl_y", "cx", "cy")})
+
+    small = locus.load_scene(broken_copy(room_folder, tmp_path / "small", halve), allow_outside=True)
+    assert "Not sound" in doubt(small) or "off-centre" in doubt(small)
 
 
 @pytest.mark.parametrize("frames", [5, 10, 20])

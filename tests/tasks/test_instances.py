@@ -44,6 +44,7 @@ def test_perfect_features_find_the_thing_where_it_is_and_nowhere_else(scene, kno
             assert np.abs(np.subtract(each.box, box_of(truth))).max() <= 6
         if size == 0:
             assert each.score < 0.6
+            assert each.box is None
     ranked = [sizes[[frame.name for frame in scene].index(name)] > 0 for name in found]
     assert ranked == sorted(ranked, reverse=True)
 
@@ -156,7 +157,11 @@ def test_the_command_ranks_a_scene(folder, scene, tmp_path, capsys):
     box = box_of(scene[0].instance == 2)
     files = ["--json", tmp_path / "found.json", "--masks", tmp_path / "masks", "--cache", tmp_path / "cache"]
     assert command(tmp_path, f"{folder}:000000", folder, "--box", *box, *files) == 0
-    assert "Looked in 5 images" in capsys.readouterr().out
+    assert "Found in 5 of 5 images" in capsys.readouterr().out
+    assert command(tmp_path, f"{folder}:000000", folder, "--box", *box, "--min-score", 0.999, *files) == 1
+    assert "Found in 0 of 5 images" in (said := capsys.readouterr().out)
+    assert "it is not there" in said
+    assert command(tmp_path, f"{folder}:000000", folder, "--box", *box, *files) == 0
     stated = json.loads((tmp_path / "found.json").read_text())
     assert stated["query"] == "000000"
     scores = [each["score"] for each in stated["found"]]
@@ -173,7 +178,7 @@ def test_images_may_be_files_of_other_sizes(scene, tmp_path, capsys):
     mask = tmp_path / "mask.png"
     Image.fromarray((scene[0].instance == 2).astype(np.uint8)).save(mask)
     assert command(tmp_path, tmp_path / "0.png", tmp_path / "1.png", tmp_path / "2.png", "--mask", mask) == 0
-    assert "Looked in 2 images" in capsys.readouterr().out
+    assert "of 2 images" in capsys.readouterr().out
     assert (tmp_path / "sheet.png").exists()
 
 

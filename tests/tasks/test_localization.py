@@ -281,3 +281,23 @@ def test_matches_without_depth_do_not_count_as_stuck(world, queries):
     matches = localize_features(world, places.features(queries[0]), places.CAMERA, depth).matches
     assert (matches.pixel[:, 0] > room.WIDTH / 2).all()
     assert matches.stuck == pytest.approx(matches.stuck_mask.mean())
+
+
+def test_depth_of_another_unit_is_said(world, queries):
+    """Five times too far, nothing fits; but by colour alone the image is found, so it is the depth that is wrong."""
+    far = 5 * queries[0].depth.astype(np.float32)
+    answer = localize_features(world, places.features(queries[0]), places.CAMERA, far)
+    assert not answer.here
+    assert "by colour alone it is in room, but its depth is 4.89 times what the map has" in answer.reason
+    assert "is it in metres?" in answer.reason
+    assert "depth" not in locate(world, queries[0], of_world=1).reason
+
+
+def test_millimetres_and_intrinsics_of_another_image_are_told_in_python(model, world, queries):
+    image = np.zeros((places.CAMERA.height, places.CAMERA.width, 3), np.uint8)
+    depth = (1000 * queries[0].depth).astype(np.uint16)
+    with pytest.raises(LocusError, match="depth is in metres, a float32 array, not uint16; divide millimetres by 1000"):
+        localize(world, model, image, places.CAMERA, depth)
+    small = replace(places.CAMERA, cx=places.CAMERA.cx / 2, cy=places.CAMERA.cy / 2)
+    with pytest.warns(UserWarning, match="were images resized or cropped after the calibration"):
+        localize(world, model, image, small)

@@ -1,6 +1,7 @@
 """`locus match` as a user runs it, with the backbone that needs no weights."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from PIL import Image
 
 from locus.cli import main
 from locus.errors import LocusError
-from locus.tasks import placed_points
+from locus.tasks import placed_points, relative_pose
 from locus.tasks.match_picture import AGREES, match_picture
 from locus.tasks.matching import Matches
 from locus.tasks.placed_points import available
@@ -43,11 +44,23 @@ def test_two_frames_of_a_scene_are_compared_with_the_truth(capsys, folder, tmp_p
     told = json.loads(files[1].read_text())
     assert told["pose"]["metric"] is True
     assert np.shape(told["pose"]["covariance"]) == (6, 6)
-    assert f"within 5° and 0.1 m with probability {told['pose']['probability']:.2f}" in out
+    assert f"right to 5° and 0.1 m with probability {told['pose']['probability']:.2f}" in out
     assert np.allclose(told["pose"]["b_from_a"], np.eye(4), atol=1e-6)
     assert len(told["matches"]["pixels_b"]) == 24
     assert told["errors"]["rotation_degrees"] < 1e-3
     assert told["images"][0]["camera_guessed"] is False
+
+
+def test_a_pose_that_is_too_likely_wrong_is_refused(capsys, folder, monkeypatch):
+    frames = f"{folder}:0", f"{folder}:000000"
+    code, out, _ = run(capsys, *frames, "--min-probability", 0)
+    assert code == 0
+    probability = re.search(r"with probability (0\.\d\d)", out)[1]
+    monkeypatch.setattr(relative_pose, "least_probability", lambda kind: 1.0)
+    code, out, _ = run(capsys, *frames)
+    assert code == 1
+    assert f"which is right with a probability of {probability} only, and 1.00 is needed" in out
+    assert "B sees" not in out
 
 
 def test_without_depth_how_far_is_not_known(capsys, folder):

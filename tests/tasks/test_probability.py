@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus.tasks.probability import FARTHEST, Evidence, curves, inflation, on_curve, probability
+from locus.tasks.probability import FARTHEST, Evidence, curves, inflation, least_probability, on_curve, probability
 
 EVIDENCE = Evidence("3d-3d", 40, 0.5, 0.2, 0.05, 1.0)
-KINDS = ("5-point", "3d-3d", "landmarks 2d-3d", "landmarks 3d-3d")
+MATCHED = [f"{solver}{of}" for solver in ("5-point", "3d-3d", "rotation") for of in ("", " of keypoints")]
+KINDS = (*MATCHED, *(f"{by} {of}-3d" for by in ("landmarks", "points") for of in ("2d", "3d")))
 
 
 def flat(**weights):
@@ -47,12 +48,8 @@ def test_a_kind_that_was_not_fitted_has_no_probability_and_its_covariance_is_tha
     assert all(inflation(kind) > 0 for kind in KINDS)
 
 
-def test_every_curve_names_the_figures_of_evidence():
-    fitted = [curve for curve in curves().values() if "figures" in curve]
-    assert fitted
-    assert all(list(curve["figures"]) == list(EVIDENCE.figures) for curve in fitted)
-
-
-def test_a_kind_of_which_too_few_were_wrong_has_a_factor_of_its_covariance_and_no_probability():
-    bare = [kind for kind, curve in curves().items() if "figures" not in curve]
-    assert all(probability(replace(EVIDENCE, kind=kind)) is None and inflation(kind) > 0 for kind in bare)
+def test_every_curve_names_the_figures_of_evidence_or_none():
+    assert set(curves()) >= set(KINDS)
+    assert all(list(curve["figures"]) in ([], list(EVIDENCE.figures)) for curve in map(curves().get, KINDS))
+    assert all(0 <= least_probability(kind) < 1 for kind in KINDS)
+    assert least_probability("guessed") == 0

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import locus
 from locus.cli import main
 from locus.errors import LocusError
+from locus.evaluation.calibration import expected_calibration_error
 from locus.scenes import patch_points
 from locus.scenes.scene import LabelClass
 from locus.tasks.patch_labels import (
@@ -55,6 +56,37 @@ def test_the_fit_is_scikit_learns(l2):
     ours = probe.logits(patches.features).softmax(dim=1).numpy()
     assert np.allclose(ours, referee.predict_proba(patches.features.numpy()), atol=1e-3)
     assert probe.accuracy(patches) == pytest.approx(referee.score(patches.features.numpy(), patches.labels.numpy()))
+
+
+def test_probabilities_are_right_as_often_as_they_say_in_frames_that_the_fit_has_not_seen():
+    """Few patches of many dimensions are fitted too well, so that scores are far too sure; the temperature mends it."""
+    random = np.random.default_rng(0)
+    labels, frames = torch.from_numpy(random.integers(1, 4, 4000)), torch.arange(4000) // 10
+    centres = random.normal(size=(4, 80))
+    features = torch.from_numpy((centres[labels] + 6 * random.normal(size=(4000, 80))).astype(np.float32))
+    known = LabelledPatches(features[:800], labels[:800], frames[:800], COLOURS, 80, 0)
+    probe = fit_probe(known, l2=1e-6)
+    others, truth = features[800:], labels[800:].numpy() - 1
+    assert probe.temperature > 1.2
+
+    def distance(probabilities):
+        best = probabilities.max(dim=1).values.double().numpy()
+        return expected_calibration_error(best, probabilities.argmax(dim=1).numpy() == truth)
+
+    assert distance(probe.probabilities(others)) < 0.05
+    assert distance(probe.logits(others).softmax(dim=1)) > 0.1
+
+
+def test_what_no_class_is_likely_for_is_unknown(tmp_path):
+    probe = Probe(COLOURS[:2], torch.tensor([[2.0], [-2.0]]), torch.zeros(2), temperature=2.0)
+    likely = 1 / (1 + np.exp(-2.0))  # of the first class, with features of 1
+    assert np.allclose(probe.probabilities(torch.ones(1, 1)).numpy()[0], [likely, 1 - likely])
+    sure, unsure = torch.ones(2, 2, 1), torch.full((2, 2, 1), 0.1)
+    assert (probe.predict(sure, (4, 4), likely - 0.01) == 1).all()
+    assert (probe.predict(sure, (4, 4), likely + 0.01) == 0).all()
+    assert (probe.predict(unsure, (4, 4), 0.7) == 0).all()
+    probe.save(tmp_path / "probe.safetensors")
+    assert Probe.load(tmp_path / "probe.safetensors").temperature == 2
 
 
 def test_the_fit_is_the_same_each_time_and_in_any_order():
@@ -246,7 +278,8 @@ def test_the_commands_fit_and_predict_a_scene(folder, scene, tmp_path, capsys):
     assert fit(folder, tmp_path) == 0
     said = capsys.readouterr().out
     assert "of 4 classes in 1 scenes" in said
-    assert predict(tmp_path, folder) == 0
+    assert predict(tmp_path, folder, "--min-probability", "0") == 0
+    assert "0% of the pixels are unknown" in capsys.readouterr().out
     classes = json.loads((tmp_path / "out" / "classes.json").read_text())
     assert [each["name"] for each in classes] == ["chair", "floor", "table", "wall"]
     for frame in scene:
@@ -304,6 +337,18 @@ def test_what_makes_no_sense_is_one_sentence(folder, tmp_path, capsys, more, sai
     assert fit(folder, tmp_path, *more) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "probe.safetensors").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--objects"]])
+def test_the_labelled_frames_of_a_scene_are_learned_from(tmp_path, capsys, more):
+    root = labelled_room.write(tmp_path / "room")
+    content = json.loads((root / "transforms.json").read_text())
+    for frame in content["frames"][:4]:
+        del frame["semantic_file_path"], frame["instance_file_path"]
+    (root / "transforms.json").write_text(json.dumps(content))
+    assert fit(root, tmp_path, *more) == 0
+    assert "2 of 6 frames of room have labels; the others are left out" in capsys.readouterr().out
+    assert predict(tmp_path, root) == 0
 
 
 def test_a_scene_without_labels_is_named(tmp_path, capsys):

@@ -89,8 +89,8 @@ def test_scores_and_classes_have_colours(viewed):
 
 def test_a_frame_is_localized_and_compared_with_its_pose(known):
     located = locate_frame(known, 5)
-    said = r"at \(.*\) m ± 0\.\d\d m: \d+ of \d+ matches with \w+ agree, confidence 0\.\d\d"
-    trust = r"(, within 0\.1 m and 5° with probability [01]\.\d\d)?"  # of kinds of poses that a curve was fitted to
+    said = r"at \(.*\) m ± 0\.\d\d m: \d+ of \d+ matches with \w+ agree"
+    trust = r"(, right to 0\.1 m and 5° with probability [01]\.\d\d)?"  # of kinds of poses that a curve was fitted to
     assert re.match(rf"Frame 000005 was taken in room {said}{trust}\.", located.sentence)
     centimetres, degrees = map(float, re.search(r"pose by ([\d.]+) cm and ([\d.]+)°", located.sentence).groups())
     assert centimetres < 10

@@ -14,7 +14,7 @@ from locus.scenes.load import AS_STATED
 def align(
     a: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A")],
     b: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="B")],
-    model: options.ModelName = DEFAULT,
+    model: options.MapModel = None,
     queries: int = 40,
     scale: options.Switch = False,
     trajectory: Path | None = None,
@@ -46,7 +46,7 @@ def align(
     if first is None:
         world, made_with = map_and_network(a, model)
     else:
-        made_with = network(model)
+        made_with = network(model or DEFAULT)
         detector, lacking = detector_or_reason()
         if lacking:
             say(f"{a} was mapped {lacking}")

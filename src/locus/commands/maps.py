@@ -1,6 +1,8 @@
 """Commands about maps: map, localize, retrieve."""
 
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from locus.commands import options
@@ -16,11 +18,14 @@ from locus.commands.options import (
 )
 from locus.errors import LocusError
 from locus.features.images import sources
+from locus.files import write_json
 from locus.model.shipped import DEFAULT
 from locus.progress import track
 from locus.scenes.collection import find_scenes, open_scenes
 from locus.scenes.load import AS_STATED
 from locus.tasks.named_images import A_GUESS, calibrated, only_image, open_inputs
+
+SECONDS = 5.0  # after which answers are written again: all of them, so not after each
 
 
 def map_scenes(
@@ -29,6 +34,7 @@ def map_scenes(
     model: options.ModelName = DEFAULT,
     add: options.Switch = False,
     session_of: str | None = None,
+    name: str | None = None,
     most: int | None = None,
     trajectories: Path | None = None,
     graph: GraphOptions = NO_GRAPH,
@@ -49,9 +55,11 @@ def map_scenes(
 
     Args:
         out: The map's folder.
-        add: Add to the map that is there. A scene named as one of its environments adds frames to that one.
+        add: Add to the map that is there. A scene named as one of its environments adds frames to that one, if they
+            fit: they are the same scene's, or are localized where their poses say.
         session_of: With --add: the scenes are other recordings of this environment of the map, each in coordinates of
             its own. Each is aligned with it and merged, or refused (docs/sessions.md).
+        name: The environment's name, of a single scene, instead of the scene's own.
         most: Landmarks at most, of each environment and scale; the best are kept. By default all.
         trajectories: A folder to write ENVIRONMENT/SCENE.txt in, the poses of each scene's frames in the map, in the
             TUM benchmark's format.
@@ -66,15 +74,18 @@ def map_scenes(
     opened = open_scenes(find_scenes(scenes), reading)
     if not opened:
         raise LocusError("no scene was given")
+    if name is not None and (len(opened) != 1 or session_of is not None):
+        raise LocusError("--name names the environment of one scene, and not that of a session; give one scene alone")
     from locus.features.cache import fill_cache
     from locus.landmarks import LandmarkMap, merge
     from locus.landmarks.map_files import ARRAYS, writing
     from locus.landmarks.merging import trajectories as trajectories_of
+    from locus.scenes.fingerprint import sample_fingerprint
     from locus.scenes.trajectory import write_trajectory
     from locus.tasks.drift import DriftingScene
     from locus.tasks.placed_points import detector_or_reason
     from locus.tasks.pose_graph import optimiser, write_g2o
-    from locus.tasks.sessions import join_session
+    from locus.tasks.sessions import check_same_world, join_session, known_environment
 
     if optimise:
         optimiser()  # a sentence, if it is missing, before any work is done
@@ -94,6 +105,7 @@ def map_scenes(
         for scene in opened:
             if not len(some := scene[chosen]):
                 raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+            some, seen = replace(some, name=name or scene.name), sample_fingerprint(scene)
             if optimise or pose_graphs is not None:
                 drifting = DriftingScene.of(made_with, some, cache, progress=True)
                 if pose_graphs is not None:
@@ -101,15 +113,25 @@ def map_scenes(
                 if optimise:
                     some, sentence = drifting.corrected()
                     say(f"{scene.name}: {sentence}")
+            before = {} if world is None else world.fingerprints
             how = {"most": most, "detector": detector, "cache": cache, "progress": True}
             if world is not None and session_of is not None:
                 world, aligned = join_session(world, session_of, made_with, some, **how)
                 say(f"{scene.name} was recorded {aligned.sentence}")
-            elif world is not None and scene.name in world.environments:
-                world = world.add(made_with, some, environment=scene.name, **how)
+            elif before.get(seen, some.name) != some.name:
+                raise LocusError(
+                    f"{scene.name} is in the map already, as {before[seen]}; --name {before[seen]} adds to it"
+                )
+            elif world is not None and some.name in world.environments:
+                if seen not in before:
+                    check_same_world(world, some.name, made_with, some)
+                world = world.add(made_with, some, environment=some.name, **how)
             else:
+                if world is not None and (known := known_environment(world, made_with, some)) is not None:
+                    say(f"{some.name} looks like {known}, which the map has; --session-of {known} would join the two")
                 built = LandmarkMap.build(made_with, some, **how)
                 world = built if world is None else merge([world, built])
+            world = world.with_fingerprint(seen, session_of or some.name)
         assert world is not None
         write(world)
     if graph.graph:
@@ -133,7 +155,7 @@ def map_scenes(
 def localize(
     images: options.Images,
     map: options.MapsFolder,
-    model: options.MapModel = DEFAULT,
+    model: options.MapModel = None,
     rgb: options.Switch = False,
     frames: options.Frames = ":",
     min_confidence: float | None = None,
@@ -165,41 +187,52 @@ def localize(
     world, made_with = maps_and_network(map, model)
     found: dict[str, Any] = {}
     answers: dict[str, dict[str, Any]] = {}
-    guessed = False
-    for named in track(chosen, "localize", len(chosen)):
-        try:
-            image = calibrated(named, camera, rgb=rgb)
-        except LocusError as error:
-            answers[named.name] = {"reason": f"could not be read: {error}"}
-            say(f"{named.name}: could not be read: {error}")
-            continue
-        guessed |= image.guessed
-        location = localize_image(
-            world, made_with, image.image, image.camera, image.depth, min_confidence=min_confidence
-        )
-        same = image.scene is not None and image.scene.name == location.environment
-        answer = location.described(image.world_from_camera if same else None)
-        error = answer.get("error")
-        off = "" if error is None else f"; off by {error['metres']:.2f} m, {error['degrees']:.1f}°"
-        answers[named.name] = answer
-        stuck = f"{location.matches.stuck:.0%} of matches at the same image position"
-        say(f"{named.name}: {location.sentence}, {stuck}{off}")
-        if location.here:
-            found[named.name] = location.world_from_camera
+    guessed, unusable, written = False, 0, monotonic()
+
+    def write() -> None:
+        if out is not None:
+            write_trajectory(out, found)
+        if json is not None:
+            write_json(json, answers)
+
+    try:
+        for named in track(chosen, "localize", len(chosen)):
+            if monotonic() - written > SECONDS:
+                write()
+                written = monotonic()
+            try:
+                image = calibrated(named, camera, rgb=rgb)
+                location = localize_image(
+                    world, made_with, image.image, image.camera, image.depth, min_confidence=min_confidence
+                )
+            except LocusError as error:
+                unusable += 1
+                answers[named.name] = {"reason": f"could not be used: {error}"}
+                say(f"{named.name}: could not be used: {error}")
+                continue
+            guessed |= image.guessed
+            same = image.scene is not None and image.scene.name == location.environment
+            answer = location.described(image.world_from_camera if same else None)
+            error = answer.get("error")
+            off = "" if error is None else f"; off by {error['metres']:.2f} m, {error['degrees']:.1f}°"
+            answers[named.name] = answer
+            stuck = f"{location.matches.stuck:.0%} of matches at the same image position"
+            say(f"{named.name}: {location.sentence}, {stuck}{off}")
+            if location.here:
+                found[named.name] = location.world_from_camera
+    finally:  # on Ctrl-C too
+        write()
+        say(*(f"Wrote {file}: {len(answers)} of {len(chosen)} images" for file in (out, json) if file is not None))
     if guessed:
         say(camera.guess)
-    say(f"{len(found)} of {len(chosen)} found in the map")
-    if out is not None:
-        write_trajectory(out, found)
-        say(f"Wrote {out}")
-    write_answers(json, answers)
+    say(f"{len(found)} of {len(chosen)} found in the map" + (f", {unusable} could not be used" if unusable else ""))
     return 0 if found else 1
 
 
 def retrieve(
     image: options.OneImage,
     map: options.MapsFolder,
-    model: options.MapModel = DEFAULT,
+    model: options.MapModel = None,
     count: int = 10,
     json: options.JsonFile = None,
     reading: options.Reading = AS_STATED,

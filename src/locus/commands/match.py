@@ -19,6 +19,7 @@ def match(
     model: options.ModelName = DEFAULT,
     rule: Literal["points", "mutual", "paper"] = "points",
     rgb: options.Switch = False,
+    min_probability: float | None = None,
     layer: options.Layer = None,
     out: Path | None = None,
     json: options.JsonFile = None,
@@ -37,6 +38,8 @@ def match(
         rule: points: keypoints, by a network that knows their places; mutual: patches that are each other's nearest,
             placed finer than a patch; paper: patches by score and continuity, the top 100.
         rgb: Leave depth aside where there is some.
+        min_probability: A pose that is less likely right is none. By default what leaves one in twenty pairs of images
+            that share nothing an answer (docs/evaluation.md); 0 takes all.
         out: A picture to write, .png or .jpg: the images beside one another, with lines between matches.
     """
     if out is not None:
@@ -56,7 +59,7 @@ def match(
         say(f"Keypoints are not available, so patches are matched: {why}")
         rule = "mutual"
     rules = {"points": None, "mutual": Rule(), "paper": PAPER}
-    pair = MatchedPair.of(made_with, *images, rules[rule])
+    pair = MatchedPair.of(made_with, *images, rules[rule], min_probability)
     by = " and XFeat keypoints" if rule == "points" else ""
     say(f"{a} and {b}, {made_with.name}{by}", *([camera.guess] if any(each.guessed for each in images) else []))
     say(*pair.sentences)

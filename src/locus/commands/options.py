@@ -58,7 +58,10 @@ MapFolder = Annotated[Path, tyro.conf.arg(help="The map's folder, as `locus map`
 MapsFolder = Annotated[
     Path, tyro.conf.arg(help="The folder of a map, as `locus map` writes it, or of an index, as `locus index` does.")
 ]
-MapModel = Annotated[str, tyro.conf.arg(help="The model that the map was made with.")]
+MapModel = Annotated[
+    str | None,
+    tyro.conf.arg(metavar="MODEL", help="The model that the map was made with. By default where it was then."),
+]
 Frames = Annotated[str, tyro.conf.arg(help="Use only these frames, START:STOP or START:STOP:STEP, counted from 0.")]
 Cache = Annotated[
     Path | None,
@@ -110,13 +113,29 @@ def network(model: str, layer: int | None = None) -> "LoCUS":
     return load(model, layer).to(this_device())
 
 
-def map_and_network(folder: Path, model: str) -> "tuple[LandmarkMap, LoCUS]":
-    """A map, and the model it was made with."""
+def map_and_network(folder: Path, model: str | None) -> "tuple[LandmarkMap, LoCUS]":
+    """A map, and the model it was made with: where it was then, or by another name."""
     from locus.landmarks import LandmarkMap
 
-    world, made_with = LandmarkMap.load(folder), network(model)
+    world = LandmarkMap.load(folder)
+    return world, _network_of(world, folder, model)
+
+
+def maps_and_network(folder: Path, model: str | None) -> "tuple[LandmarkMap | MapIndex, LoCUS]":
+    """The same of a map or an index of maps, which does not know where its model was."""
+    from locus.landmarks.map_index import open_maps
+
+    world = open_maps(folder)
+    return world, _network_of(world, folder, model)
+
+
+def _network_of(world: "LandmarkMap | MapIndex", folder: Path, model: str | None) -> "LoCUS":
+    source = model or str(getattr(world, "provenance", {}).get("source") or DEFAULT)
+    if model is None and Path(source).is_absolute() and not Path(source).is_dir():
+        raise LocusError(f"{folder} was made with the model in {source}, which is not there now; name it with --model")
+    made_with = network(source)
     world.check(made_with)
-    return world, made_with
+    return made_with
 
 
 def check_first(
@@ -140,15 +159,6 @@ def check_first(
     for folder in maps:
         if not any((folder / name).is_file() for name in ("map.safetensors", "index.json")):
             raise LocusError(f"{folder} holds no map (there is no map.safetensors); `locus map` makes one")
-
-
-def maps_and_network(folder: Path, model: str) -> "tuple[LandmarkMap | MapIndex, LoCUS]":
-    """A map or an index of maps, and the model that was made with."""
-    from locus.landmarks.map_index import open_maps
-
-    world, made_with = open_maps(folder), network(model)
-    world.check(made_with)
-    return world, made_with
 
 
 def check_picture(out: Path, images: int = 1) -> None:

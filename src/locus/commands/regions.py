@@ -83,6 +83,7 @@ def find(
     box: tuple[float, float, float, float] | None = None,
     mask: Path | None = None,
     min_similarity: float | None = None,
+    min_score: float | None = None,
     scale: options.Scale = 0,
     views: Views = 11,
     out: Path = Path("find.png"),
@@ -94,12 +95,13 @@ def find(
     """Find a thing that is marked in one image in other images.
 
     Writes a sheet: the query with the thing marked, then the images, the best score first, each with what was found.
-    docs/segment.md says what the score is.
+    docs/segment.md says what the score is. Exits with 1 if the thing is in none of the images.
 
     Args:
         box: Left, top, right and bottom of the thing, in pixels.
         mask: Instead of a box, a PNG of the image's size that is not 0 where the thing is.
         min_similarity: The least cosine, to one of the thing's patches, of a pixel of what is found. By default 0.65.
+        min_score: In an image of a lower score the thing is not there. By default 0.7 (docs/segment.md).
         out: The sheet.
     """
     if (box is None) == (mask is None):
@@ -122,15 +124,19 @@ def find(
         assert box is not None
         marked = instances.box_mask(box, query.size)
     instance = instances.instance_of(one_scale(query.features, scale), marked)
-    found = instances.find_instances([each for each in known if each is not query], instance, least, scale)
+    there = instances.MIN_SCORE if min_score is None else check_similarity(min_score)
+    found = instances.find_instances([each for each in known if each is not query], instance, least, scale, there)
     if not found:
         raise LocusError("there is no other image to look in")
     write_sheet(out, outlined(query.image.read(), marked, MARK, 0.2), query.image.name, found, views)
-    say(f"Looked in {len(found)} images; the best is {found[0].image.name} (score {found[0].score:.2f})")
+    count = sum(each.box is not None for each in found)
+    best = f"the best is {found[0].image.name} (score {found[0].score:.2f})"
+    say(f"Found in {count} of {len(found)} images; {best}" + ("" if count else ", which is too low: it is not there"))
     say(f"Wrote {out}")
     if masks is not None:
         write_masks(masks, found)
         say(f"Wrote {len(found)} masks to {masks}")
     rows = [{"image": each.image.name, "score": round(each.score, 4), "box": each.box} for each in found]
-    write_answers(json, {"query": query.image.name, "min_similarity": least, "scale": scale, "found": rows})
-    return 0
+    thresholds = {"min_similarity": least, "min_score": there}
+    write_answers(json, {"query": query.image.name, **thresholds, "scale": scale, "found": rows})
+    return 0 if count else 1

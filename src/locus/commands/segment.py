@@ -45,10 +45,14 @@ class FitProbe:
         if self.out.is_dir():
             raise LocusError(f"{self.out} is a folder; name a file for the probe")
         from locus.features.dense import scene_features
-        from locus.tasks.patch_labels import class_targets, labelled_patches, merged, object_targets
+        from locus.tasks.patch_labels import class_targets, labelled_frames, labelled_patches, merged, object_targets
         from locus.tasks.probe import fit_probe
 
         targets = [object_targets(scene) if self.objects else class_targets(scene) for scene in loaded]
+        for number, scene in enumerate(loaded):
+            if len(labelled := labelled_frames(scene)) < len(scene):
+                say(f"{len(labelled)} of {len(scene)} frames of {scene.name} have labels; the others are left out")
+                loaded[number] = labelled
         made_with = network(self.model)
         seen = (scene_features(made_with, scene, self.cache, progress=True) for scene in loaded)
         labelled = zip(seen, targets, strict=True)
@@ -60,7 +64,7 @@ class FitProbe:
                 scale=self.scale,
                 objects=self.objects,
                 model=made_with,
-                source=str(Path(self.model).resolve()) if Path(self.model).is_dir() else self.model,
+                source=made_with.source,
                 report=lambda step, loss: status.update(f"fitting, step {step}: cross-entropy {loss:.4f}"),
             )
         probe.save(self.out)
@@ -69,6 +73,7 @@ class FitProbe:
             f"{probe.accuracy(patches):.1%} of them classified correctly; "
             f"{patches.left_out} patches without a label, or with no label that covers enough of them, were left out"
         )
+        say(f"Scores are divided by {probe.temperature:.2g}, as the last frames ask for, to be probabilities")
         named = {label.name for label in probe.classes}
         if never := [label.name for label in patches.classes if label.name not in named]:
             shown = ", ".join(never[:8]) + (", ..." if len(never) > 8 else "")
@@ -92,6 +97,8 @@ class PredictLabels:
     """The folder to write."""
     model: str | None = None
     """The model the probe was fitted with. By default where it was then."""
+    min_probability: float = 0.5
+    """A pixel whose best class is less likely than this is unknown: 0 in the label map."""
     cache: options.Cache = None
     reading: options.Reading = AS_STATED
     map: Path | None = None
@@ -118,16 +125,17 @@ class PredictLabels:
         made_with = network(self.model or probe.model)
         probe.check(made_with)
         seen = None if scene is None else scene_features(made_with, scene, self.cache, progress=True)
-        count = 0
+        count, unknown = 0, 0.0
         for view in image_features(made_with, inputs, progress=True) if seen is None else frame_features(seen):
-            write_labels(self.out, view, probe, truths.get(view.image.name))
-            count += 1
+            labels = write_labels(self.out, view, probe, truths.get(view.image.name), self.min_probability)
+            count, unknown = count + 1, unknown + float((labels == 0).mean())
         if not count:
             raise LocusError("none of the images could be read")
         write_classes(self.out, probe)
         say(f"Wrote label maps and pictures of {count} images, {len(probe.classes)} classes, to {self.out}")
+        say(f"{unknown / count:.0%} of the pixels are unknown: no class has a probability of {self.min_probability:g}")
         if world is not None and seen is not None:
-            labelled, landmarks = write_landmarks(self.out, world, seen, probe)
+            labelled, landmarks = write_landmarks(self.out, world, seen, probe, self.min_probability)
             say(f"{labelled} of {landmarks} landmarks labelled: landmarks.ply, landmarks.png, landmarks.json")
         return 0
 

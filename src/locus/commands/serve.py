@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from locus.commands.options import MapModel, check_first, network, say
+from locus.commands.options import MapModel, check_first, map_and_network, network, say
 from locus.errors import LocusError, to_install
 from locus.model.shipped import DEFAULT
 from locus.ports import bound, check_free
@@ -15,7 +15,7 @@ from locus.serve.limits import THE_LIMITS, Limits
 
 def serve(
     map: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="MAP...", help="Folders of maps, of one model.")],
-    model: MapModel = DEFAULT,
+    model: MapModel = None,
     host: str = "127.0.0.1",
     port: int = 8008,
     batch: int = 8,
@@ -48,7 +48,7 @@ def serve(
     from locus.serve.service import Service
 
     with bound(host, port) as taken:
-        maps = ServedMaps(map, network(model))
+        maps = ServedMaps(map, map_and_network(map[0], model)[1] if map else network(DEFAULT))
         world = maps.world
         say(f"{len(world)} landmarks of {', '.join(world.environments)}")
         taken.listen()  # who reads the next line may ask at once

@@ -16,7 +16,7 @@ from locus.evaluation.outcome import Outcome
 from locus.evaluation.table import Cell, Column, Table
 from locus.geometry import pose_error
 from locus.tasks.localize import Location
-from locus.tasks.probability import RIGHT, inflation
+from locus.tasks.probability import RIGHT, inflation, least_probability
 from locus.tasks.relative_pose import RelativePose
 from locus.tasks.uncertainty import offset
 
@@ -63,18 +63,20 @@ def judged_location(location: Location, least: float, truth: Float[ndarray, "4 4
     if location.world_from_camera is None or location.evidence is None or location.confidence < least:
         return None
     if truth is None:
-        return _judged(location, right=False)
+        return _judged(location, right=False) | {"elsewhere": True}
     metres, degrees = pose_error(location.world_from_camera, truth)
     step = offset(location.world_from_camera, truth)
     return _judged(location, metres <= RIGHT[0] and degrees <= RIGHT[1], step, 6)
 
 
 def judged_motion(answer: RelativePose, truth: Float[ndarray, "4 4"]) -> Judged | None:
-    """Of an answer; None if there is none, or if it does not know the direction of the translation."""
-    if answer.b_from_a is None or not answer.direction_known:
+    """Of an answer, of which only the rotation counts if no more is known; None if there is none."""
+    if answer.b_from_a is None:
         return None
     off = error_of(answer.b_from_a, truth, scale_from_truth=False)
     turned, length = off.degrees <= RIGHT[1], np.linalg.norm(truth[:3, 3])
+    if not answer.direction_known:
+        return _judged(answer, turned)
     if answer.metric:
         return _judged(answer, turned and off.metres <= RIGHT[0], offset(answer.b_from_a, truth), 6)
     if length < STILL:  # there is no direction to be wrong about
@@ -91,12 +93,19 @@ def _judged(
 ) -> Judged:
     """Of an answer with a pose; `step` leads from there to the true one, if that is known."""
     assert answer.evidence is not None
-    assert answer.covariance is not None
     said: Judged = {"evidence": asdict(answer.evidence), "probability": answer.probability, "right": right}
     if step is None:
         return said
+    assert answer.covariance is not None
     inflated = inflation(answer.evidence.kind)
     return said | {"nees": squared_error(step, answer.covariance, freedom), "freedom": freedom, "inflation": inflated}
+
+
+def answered(judged: Judged | None) -> bool:
+    """Whether there is an answer, and a likely one."""
+    if judged is None:
+        return False
+    return judged["probability"] is None or judged["probability"] >= least_probability(judged["evidence"]["kind"])
 
 
 def trust_table(outcome: Outcome, title: str, answers: Callable[[Competitor], Sequence[Judged]]) -> Table:

@@ -18,7 +18,7 @@ from locus.evaluation.methods import Competitor, Method, ModelMethod
 from locus.evaluation.metrics import error_of
 from locus.evaluation.outcome import Benchmark, Outcome
 from locus.evaluation.pairs import OVERLAP, FramePair, draw_pairs, named_pairs, read_pairs
-from locus.evaluation.pose_tables import RIGHT, pose_figures, pose_tables
+from locus.evaluation.pose_tables import NOTHING, RIGHT, pose_figures, pose_tables
 from locus.evaluation.predictions import PosePredictions
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least, read_patches
 from locus.evaluation.specs import predictions
@@ -120,11 +120,16 @@ class RelativePoses(Benchmark):
             "stuck": stuck if len(matches) else None,
         }
         known = points if self.solver == "3d-3d" else []
-        answers = [relative_pose(matches, *pair.cameras, *known, seed=self.seed + run) for run in range(self.runs)]
+        answers = [
+            relative_pose(matches, *pair.cameras, *known, min_probability=0.0, seed=self.seed + run)
+            for run in range(self.runs)
+        ]
+        judged = [judged_motion(answer, pair.b_from_a) for answer in answers]
+        if pair.overlap < NOTHING:
+            judged = [each and each | {"elsewhere": True} for each in judged]
         return [
-            self._described(pair, answer.b_from_a)
-            | {"confidence": answer.confidence, "trust": judged_motion(answer, pair.b_from_a), **worth}
-            for answer in answers
+            self._described(pair, answer.b_from_a) | {"trust": each, **worth}
+            for answer, each in zip(answers, judged, strict=True)
         ]
 
     def _described(self, pair: FramePair, estimated: Float[ndarray, "4 4"] | None) -> dict[str, Any]:
@@ -148,7 +153,7 @@ class RelativePoses(Benchmark):
         return asdict(self) | {"pairs_file": file, "points": points_fingerprint() if self.rule == "points" else ""}
 
     def tables(self, outcome: Outcome) -> list[Table]:
-        """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""
+        """Table 3, the AUC, both by overlap, and what matches are worth and answers say of themselves."""
         return pose_tables(outcome)
 
     def figures(self, outcome: Outcome) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, estimate
-from locus.evaluation.calibration import Judged, reliability_figure, trust_table
+from locus.evaluation.calibration import Judged, answered, reliability_figure, trust_table
 from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor
 from locus.evaluation.metrics import area_under_curve, median
@@ -19,8 +19,7 @@ from locus.evaluation.published import RELATIVE_POSE
 from locus.evaluation.table import Cell, Column, Table
 
 RIGHT = 0.3  # metres that the two points of a right match lie apart, at most
-CONFIDENT = (0.0, 0.1, 0.5, 0.9, 1.0)  # ranges of confidence, and the degrees that it promises a rotation is right to:
-PROMISED = 15.0
+NOTHING = 0.001  # of each other, that frames see which share nothing
 COUNTED = (
     "A pair without a pose is wrong in medians, shares and AUC, and left out of means; 'no pose' is their share.",
     f"In brackets: 95 % of {DRAWS:,} bootstrap draws of pairs.",
@@ -28,11 +27,11 @@ COUNTED = (
 
 
 def pose_tables(outcome: Outcome) -> list[Table]:
-    """Table 3, the AUC, both by overlap, and what matches and confidences are worth."""
+    """Table 3, the AUC, both by overlap, and what matches are worth and answers say of themselves."""
     made = [errors_table(outcome, _notes(outcome)), auc_table(outcome), _auc_by_overlap(outcome), _by_overlap(outcome)]
     matched = any("matches" in pair for part in outcome.parts for pair in part.measured["pairs"])
     trust = trust_table(outcome, "Relative pose: trust", partial(_answers, outcome))
-    more = [_by_matches(outcome), _by_confidence(outcome), trust] if matched else []
+    more = [_by_matches(outcome), _refused(outcome), trust] if matched else []
     return [*made, *more, RELATIVE_POSE]
 
 
@@ -166,16 +165,24 @@ def _by_matches(outcome: Outcome) -> Table:
     return Table("Relative pose: the matches", columns, outcome.rows(cells), notes)
 
 
-def _by_confidence(outcome: Outcome) -> Table:
-    def cells(method: Competitor) -> list[Cell] | None:
-        pairs = [pair for pair in outcome.measured(method.label, "pairs") if "confidence" in pair]
-        posed = [pair for pair in pairs if pair["errors"]]
-        right = np.array([pair["errors"][1] <= PROMISED for pair in posed], float)
-        confidence = np.array([pair["confidence"] for pair in posed])
-        inside = [(confidence > low) & (confidence <= high) for low, high in pairwise(CONFIDENT)]
-        shares: list[Cell] = [f"{right[each].mean():.2f} of {each.sum()}" if each.any() else None for each in inside]
-        return shares if pairs else None
+def _refused(outcome: Outcome) -> Table:
+    """What the least probability of an answer keeps and refuses."""
 
-    columns = [Column(f"{low:g}–{high:g}", 2, "neither") for low, high in pairwise(CONFIDENT)]
-    note = f"Of the poses given with so much confidence, the share whose rotation is right to {PROMISED:g}°."
-    return Table("Relative pose: right rotations by confidence", columns, outcome.rows(cells), [note])
+    def cells(method: Competitor) -> list[Cell] | None:
+        given = [pair["trust"] for pair in outcome.measured(method.label, "pairs") if "trust" in pair]
+        apart = [pair["overlap"] < NOTHING for pair in outcome.measured(method.label, "pairs") if "trust" in pair]
+        if not given:
+            return None
+        kept = np.array([answered(each) for each in given])
+        right = np.array([bool(each and each["right"]) for each in given])
+        found, nothing = np.array([each is not None for each in given]), np.array(apart)
+        groups = (nothing, right, found & ~right & ~nothing)
+        return [f"{(kept & group).sum()} of {group.sum()}" for group in groups]
+
+    columns = [Column(name, better="neither") for name in ("sharing nothing, answered", "right, kept", "wrong, kept")]
+    note = (
+        f"Of pairs that see less than {NOTHING:.1%} of each other, those that are answered; of right answers about all "
+        "pairs, and of wrong ones about pairs that share something, those whose probability is not too low. "
+        "Everything else on this page counts all answers."
+    )
+    return Table("Relative pose: refused", columns, outcome.rows(cells), [note])

@@ -3,7 +3,7 @@
     python -m locus.evaluation.probability_fit RESULTS.json... --out src/locus/tasks/probability.json
 
 RESULTS.json are files that `locus eval pose` and `locus eval localization` write with --json. Each kind of pose among
-their answers gets a curve, or, where too few are wrong, only the factor of its covariance; others stay as they are.
+their answers gets a curve, or, where too few are right or wrong, the share of right ones by Laplace's rule.
 """
 
 import sys
@@ -25,7 +25,8 @@ from locus.tasks.probability import CURVES, FARTHEST, Evidence, on_curve
 
 RIDGE = 1.0  # a normal prior of standard deviation 1 on every weight
 ROUNDS = 50  # of Newton's method; it takes about ten
-FEWEST = 20  # answers of a kind, right and wrong each, below which no curve is fitted
+FEWEST = 8  # answers of a kind, right and wrong each, below which no curve is fitted
+ANSWERED = 0.1  # of the answers about images that share nothing, that are not refused: of one such pair in twenty
 
 
 def logistic_weights(
@@ -50,28 +51,36 @@ def fitted(answers: Sequence[Judged]) -> dict[str, Any]:
     """The curve of one kind of pose, and how much larger than by its inliers' residuals its covariance is."""
     evidence = [Evidence(**each["evidence"]) for each in answers]
     right = np.array([each["right"] for each in answers])
-    names = list(evidence[0].figures)
+    # With too few to tell what speaks for a right one, all have the same probability.
+    names = list(evidence[0].figures) if min(right.sum(), (~right).sum()) >= FEWEST else []
     values = np.array([[each.figures[name] for name in names] for each in evidence])
     mean, deviation = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-3)
-    weights, intercept = logistic_weights(((values - mean) / deviation).clip(-FARTHEST, FARTHEST), right)
+    if names:
+        weights, intercept = logistic_weights(((values - mean) / deviation).clip(-FARTHEST, FARTHEST), right)
+    else:
+        weights, intercept = np.zeros(0), float(np.log((right.sum() + 1) / ((~right).sum() + 1)))
     told = zip(names, mean.tolist(), deviation.tolist(), weights.tolist(), strict=True)
     figures = {
         name: {key: round(value, 5) for key, value in zip(("mean", "deviation", "weight"), values, strict=True)}
         for name, *values in told
     }
     share = round(float(right.mean()), 4)
-    return {
-        "answers": len(right),
-        "right": share,
-        "inflation": inflated(answers),
-        "intercept": round(intercept, 5),
-        "figures": figures,
-    }
+    curve: dict[str, Any] = {"answers": len(right), "right": share, "inflation": inflated(answers)}
+    curve |= {"intercept": round(intercept, 5), "figures": figures}
+    return curve | {"least": least(curve, answers)}
+
+
+def least(curve: dict[str, Any], answers: Sequence[Judged]) -> float:
+    """The probability that one in ten answers about images that share nothing reaches; 0 if too few are there."""
+    elsewhere = [on_curve(curve, Evidence(**each["evidence"])) for each in answers if each.get("elsewhere")]
+    return round(float(np.quantile(elsewhere, 1 - ANSWERED)), 4) if len(elsewhere) >= FEWEST else 0.0
 
 
 def inflated(answers: Sequence[Judged]) -> float:
     """How many times larger the squared errors of right poses are than their inliers' residuals say."""
     known = [each for each in answers if each["right"] and "nees" in each]
+    if not known:  # of rotations alone
+        return 1.0
     return round(float(np.mean([each["nees"] * each["inflation"] / each["freedom"] for each in known])), 4)
 
 
@@ -101,12 +110,6 @@ class FitProbability:
         for kind in dict.fromkeys(each["evidence"]["kind"] for each in answers):
             of_kind = [each for each in answers if each["evidence"]["kind"] == kind]
             right = np.array([each["right"] for each in of_kind])
-            if min(right.sum(), (~right).sum()) < FEWEST:
-                print(f"{kind}: {right.sum()} right of {len(right)}, too few to fit a curve")
-                if right.sum() >= FEWEST and kind not in curves:
-                    curves[kind] = {"answers": len(right), "right": round(float(right.mean()), 4)}
-                    curves[kind]["inflation"] = inflated(of_kind)
-                continue
             curves[kind] = fitted(of_kind)
             said = np.array([on_curve(curves[kind], Evidence(**each["evidence"])) for each in of_kind])
             figures = f"calibration error {expected_calibration_error(said, right):.3f}, Brier {brier(said, right):.3f}"

@@ -29,10 +29,11 @@ from locus.pages.pictures import enlarged
 from locus.tasks import cosegmentation
 from locus.tasks.cosegmentation import feature_at, similarity
 from locus.tasks.image_features import frame_features
-from locus.tasks.instances import MIN_SIMILARITY, box_of, find_instance, instance_of
+from locus.tasks.instances import MIN_SCORE, MIN_SIMILARITY, box_of, find_instance, instance_of
 
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(6, 20))
 PRINTED = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85)
+SCORES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75)
 TRUTHS = ("spot", "object")
 TRIES = 100  # pixels drawn for each query, at most
 ENOUGH = 200  # pixels of the truth in other views, for a query to count
@@ -132,7 +133,7 @@ class Regions(Benchmark):
                     continue
                 first = int(random.choice(np.flatnonzero(shares >= MARKED)))
                 instance = instance_of(views[first].features[0], maps[first] == thing)
-                found = [find_instance(view, instance) for view in views]
+                found = [find_instance(view, instance, min_score=-1.0) for view in views]
                 scores, others = np.array([each.score for each in found]), np.arange(len(views)) != first
                 own = others & (owner == number)
                 pairs = [(found[index], maps[index] == thing) for index in np.flatnonzero(relevant & others)]
@@ -142,13 +143,15 @@ class Regions(Benchmark):
                         "AP, all scenes": precision(scores[others], relevant[others]),
                         "mask IoU": [overlap_of(each.mask, truth) for each, truth in pairs],
                         "box IoU": [box_overlap(each.box, box_of(truth)) for each, truth in pairs],
+                        "shown": scores[relevant & others].tolist(),
+                        "not shown": scores[(shares == 0) & others].tolist(),
                     }
                 )
         return measured
 
     def tables(self, outcome: Outcome) -> list[Table]:
-        """Regions of spots by threshold; things found again."""
-        return [_spot_table(outcome), _thing_table(outcome)]
+        """Regions of spots by threshold; things found again; whether they are there."""
+        return [_spot_table(outcome), _thing_table(outcome), _score_table(outcome)]
 
     def figures(self, outcome: Outcome) -> list[tuple[str, str]]:
         """Intersection over union against the threshold."""
@@ -244,3 +247,19 @@ def _thing_table(outcome: Outcome) -> Table:
         f"frames, at a least similarity of {MIN_SIMILARITY:g}. {BRACKETS.format('things')}",
     ]
     return Table("Regions: a marked thing found again", columns, outcome.rows(cells), notes)
+
+
+def _score_table(outcome: Outcome) -> Table:
+    def cells(method: Competitor) -> list[Cell] | None:
+        things = outcome.measured(method.label, "things")
+        if not things:
+            return None
+        shown, hidden = (np.array([s for thing in things for s in thing[name]]) for name in ("shown", "not shown"))
+        return [f"{(shown >= least).mean():.3f}, {(hidden >= least).mean():.3f}" for least in SCORES]
+
+    note = (
+        "The share of frames that show a thing, and of those that do not, in which it is found if a frame must have "
+        f"this score; by default {MIN_SCORE:g}."
+    )
+    columns = [Column(f"{least:g}", better="neither") for least in SCORES]
+    return Table("Regions: is the marked thing there?", columns, outcome.rows(cells), [note])

@@ -92,7 +92,7 @@ def extract(
         raise LocusError(f"batch and workers must be positive, not {batch} and {workers}")
     if keypoints is not None and (layout != "hloc" or scale):
         raise LocusError("keypoints have every scale, in hloc's layout only: add --layout hloc, and leave --scale out")
-    images = sources(inputs, every)
+    images = sources(inputs, every, by_file=layout == "hloc")
     check_names(image.name for image in images)
     found_by = "" if keypoints is None else keypoints.fingerprint
     header = Header(model.name, model.fingerprint, model.radii, layout, scale if layout == "hloc" else 0, found_by)

@@ -50,14 +50,17 @@ class NamedImage:
         return "" if self.file is None else content_hash(self.file)
 
 
-def sources(inputs: Input | Iterable[Input], every: int = 1) -> list[NamedImage]:
-    """The images of all inputs, in order. Of a video, every `every`-th frame from the first."""
+def sources(inputs: Input | Iterable[Input], every: int = 1, *, by_file: bool = False) -> list[NamedImage]:
+    """The images of all inputs, in order. Of a video, every `every`-th frame from the first.
+
+    `by_file` names frames of scenes as hloc and COLMAP do, by their files: `frame-000000.color.jpg`.
+    """
     if every < 1:
         raise LocusError(f"every must be a positive number of frames, not {every}")
     given = [inputs] if isinstance(inputs, str | os.PathLike | Scene) else list(inputs)
     if not given:
         raise LocusError("no images were given; name a file, a folder, a pattern, a video or a scene")
-    groups = [_group(item, every) for item in given]
+    groups = [_group(item, every, by_file) for item in given]
     several = sum(bool(label) for label, _ in groups) > 1
     found: dict[str, NamedImage] = {}
     for label, images in groups:
@@ -73,13 +76,13 @@ def sources(inputs: Input | Iterable[Input], every: int = 1) -> list[NamedImage]
     return list(found.values())
 
 
-def _group(item: Input, every: int) -> tuple[str, Sequence[NamedImage]]:
+def _group(item: Input, every: int, by_file: bool) -> tuple[str, Sequence[NamedImage]]:
     """One input's images, and what sets them apart from those of other inputs; single files need nothing."""
     if isinstance(item, Scene):
-        return item.name, _frames(item)
+        return item.name, _frames(item, by_file)
     path = Path(item)
     if is_scene(path):
-        return path.resolve().name, _frames(load_scene(path))
+        return path.resolve().name, _frames(load_scene(path), by_file)
     if path.is_dir():
         label = path.resolve().name
         return label, _files(path, sorted(_inside(path)), every)
@@ -90,10 +93,15 @@ def _group(item: Input, every: int) -> tuple[str, Sequence[NamedImage]]:
     raise LocusError(f"{path} does not exist; name an image, a folder, a pattern in quotes, a video or a scene")
 
 
-def _frames(scene: Scene) -> list[NamedImage]:
+def _frames(scene: Scene, by_file: bool) -> list[NamedImage]:
+    files = [getattr(source, "image_path", None) for source in scene.sources]
+    names = [source.name for source in scene.sources]
+    if by_file:  # with as many folders as the frame's own name has
+        named = zip(names, files, strict=True)
+        names = [name if file is None else "/".join(file.parts[-1 - name.count("/") :]) for name, file in named]
     return [
-        NamedImage(source.name, lambda i=i: scene[i].image, getattr(source, "image_path", None), scene, i)
-        for i, source in enumerate(scene.sources)
+        NamedImage(name, lambda i=i: scene[i].image, file, scene, i)
+        for i, (name, file) in enumerate(zip(names, files, strict=True))
     ]
 
 

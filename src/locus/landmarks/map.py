@@ -1,5 +1,6 @@
 """LandmarkMap: sparse landmarks of one or several environments, each a spot that its features tell from all others."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
 from locus.model import LoCUS
 from locus.scenes import Frame, Scene
+from locus.scenes.inspection import doubt
 from locus.scenes.reading import AnyImage
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class LandmarkMap:
             classes=(),
             radii=model.radii,
             model=model.fingerprint,
-            provenance={"model": model.name, "scenes": []},
+            provenance={"model": model.name, "source": model.source, "scenes": []},
         )
 
     @classmethod
@@ -120,6 +122,8 @@ class LandmarkMap:
         """
         self.check(model)
         number = self.environment_number(environment)
+        if isinstance(scene, Scene) and (why := doubt(scene)):
+            warnings.warn(f"{scene.name}: {why}", stacklevel=2)
         seen = _features(model, scene, cache, progress)
         names = tuple(seen.scene.sources[index].name for index in seen.indices)
         self.check_new(number, names)
@@ -188,6 +192,15 @@ class LandmarkMap:
                 f"the map was made with {self.provenance.get('model', 'a model')} ({self.model}), but the model is "
                 f"{model.name} ({model.fingerprint}): their features mean different things; build the map again"
             )
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Of the scenes that it was made from, as far as they are known, each with the environment that it shows."""
+        return dict(self.provenance.get("fingerprints", {}))
+
+    def with_fingerprint(self, scene: str, environment: str) -> "LandmarkMap":
+        """The map that knows one more of them."""
+        return replace(self, provenance={**self.provenance, "fingerprints": {**self.fingerprints, scene: environment}})
 
     def check_new(self, environment: int, names: Sequence[str]) -> None:
         """Refuse frames of an environment that the map has already: what they show would count twice."""

@@ -63,6 +63,7 @@ def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:
         provenance={
             **first.provenance,
             "scenes": [scene for each in maps for scene in each.provenance.get("scenes", [])],
+            "fingerprints": {scene: name for each in maps for scene, name in each.fingerprints.items()},
         },
         points=for_frames([(len(each.frames), each.points) for each in maps]),
     )

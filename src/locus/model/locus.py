@@ -91,6 +91,7 @@ class LoCUS(
         elif layer not in (None, backbone.layer) or norm not in (None, backbone.norm):
             raise ModelError(f"{backbone.name} is loaded with layer {backbone.layer} already, not {layer}")
         self.backbone = backbone
+        self.source = ""  # what it was loaded by: a name, or its folder
         self.radii = tuple(float(radius) for radius in radii)
         self.dimension = backbone.dimension if head == "identity" else dimension
         self.resolution = resolution
@@ -200,7 +201,9 @@ class LoCUS(
         try:
             if (config := Path(name) / CONFIG).exists():
                 load_json(config)  # before the hub's own client opens it, which believes all that it finds
-            return super().from_pretrained(name, **options)
+            model = super().from_pretrained(name, **options)
+            model.source = source_of(pretrained_model_name_or_path)
+            return model
         except (OSError, ValueError, TypeError, AttributeError, SafetensorError) as error:
             here = Path(name).is_dir()
             what = "holds no model" if here else "is no folder, and could not be loaded from Hugging Face"
@@ -247,10 +250,17 @@ def load(name: str, layer: int | None = None) -> LoCUS:
     network = config.is_file() and "backbone_fingerprint" not in read_text(config)
     known = {"classic", *backbones.VARIANTS, *(variant.hub for variant in backbones.VARIANTS.values())}
     if name in known or network:
-        return LoCUS(name, layer, head="identity")
+        bare = LoCUS(name, layer, head="identity")
+        bare.source = source_of(name)
+        return bare
     if layer is not None:
         raise ModelError(f"{name} is a trained model, whose layer is fixed; leave --layer out")
     return LoCUS.from_pretrained(name)
+
+
+def source_of(name: str | Path) -> str:
+    """What a model can be loaded by from anywhere: a folder by its whole path, others by name."""
+    return str(Path(name).resolve()) if str(name) not in MODELS and Path(name).is_dir() else str(name)
 
 
 def hub_answers() -> bool:

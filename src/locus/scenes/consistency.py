@@ -14,12 +14,13 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int
 from numpy import ndarray
 
-from locus.geometry import invert
+from locus.geometry import Camera, invert
 from locus.scenes.scene import CHOICES, Convention
 from locus.scenes.visibility import FrameGeometry
 
 PAIRS = 400
 PIXELS = 200  # looked at in each frame
+OFF_CENTRE = 0.1  # of the image's size, that a principal point may lie from its centre
 CLOSE = 0.02  # of the depth: ranks conventions against each other
 NEAR = 0.05  # of the depth: what sound data keep to, sensors being what they are
 FAR_BETTER = 1.2  # a repair must make this many times as many points agree
@@ -90,6 +91,14 @@ def diagnose(geometries: Sequence[FrameGeometry], convention: Convention) -> Dia
     if best == convention:
         return Diagnosis(as_read, None, None, undecided, points)
     return Diagnosis(as_read, best, repaired, undecided, points)
+
+
+def camera_doubt(camera: Camera) -> str:
+    """Why intrinsics may be those of another image, in half a sentence; empty if nothing speaks for it."""
+    off = abs(camera.cx / camera.width - 0.5), abs(camera.cy / camera.height - 0.5)
+    if max(off) <= OFF_CENTRE:
+        return ""
+    return "the principal point is far off-centre: were images resized or cropped after the calibration?"
 
 
 def consistency_of_frames(

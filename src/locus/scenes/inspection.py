@@ -10,7 +10,16 @@ from numpy import ndarray
 
 from locus.errors import LocusError, SceneError
 from locus.progress import track
-from locus.scenes.consistency import SOUND, Diagnosis, consistency_of_frames, diagnose
+from locus.scenes.consistency import (
+    ENOUGH,
+    NEAR,
+    SOUND,
+    Carried,
+    Diagnosis,
+    camera_doubt,
+    consistency_of_frames,
+    diagnose,
+)
 from locus.scenes.covisibility import overlap_of
 from locus.scenes.frame_summary import FrameSummary, without_name
 from locus.scenes.scene import Convention, Scene
@@ -19,6 +28,8 @@ from locus.scenes.visibility import GRID, FrameGeometry, each_frame
 ODD = 0.75  # a frame less consistent with those that see most of it than this deserves a look
 MOST_READ = 5000  # frames; of a longer scene so many, evenly spread, are read
 MOST_COMPARED = 500  # frames compared with each other, evenly spread too
+MOVES = 1.0  # metres in all: what a camera that moves more leaves open, it does not for lack of motion
+SAMPLE, APART = 24, 10  # frames that `doubt` compares, and the most frames from one to the next
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,8 @@ class Inspection:
             text = f"Sound: {share} {on_surface}."
             open_questions = [name.replace("_", " ") for name in diagnosis.undecided]
             if open_questions:
-                text += f" But the camera moves too little to check this: {', '.join(open_questions)}."
+                little = "moves too little" if self._path() < MOVES else "sees too little from different places"
+                text += f" But the camera {little} to check this: {', '.join(open_questions)}."
             return text
         return (
             f"Not sound: only {share} {on_surface} (sound data reach {SOUND:.0%}), and none of the usual mistakes "
@@ -153,9 +165,7 @@ class Inspection:
         )
         text = " ".join(f"{name} {value}" for name, value in zip(("fx", "fy", "cx", "cy"), shown, strict=True))
         text += "; field of view " + " × ".join(f"{angle:.0f}°" for angle in angles)
-        if max(abs(wide.cx / wide.width - 0.5), abs(wide.cy / wide.height - 0.5)) > 0.1:
-            text += "; the principal point is far off-centre: were images resized or cropped after the calibration?"
-        return text
+        return "; ".join(filter(None, [text, camera_doubt(wide)]))
 
     def _depth(self) -> str:
         depths = np.array([s.depths for s in self.summaries])
@@ -169,11 +179,14 @@ class Inspection:
             f"({coverage.min():.0%} to {coverage.max():.0%} a frame); {points:.0%} of patches have a 3D point"
         )
 
-    def _extent(self) -> str:
+    def _path(self) -> float:
+        """Metres that the camera moves."""
         positions = np.array([s.position for s in self.summaries])
-        path = np.linalg.norm(np.diff(positions, axis=0), axis=1).sum()
+        return float(np.linalg.norm(np.diff(positions, axis=0), axis=1).sum())
+
+    def _extent(self) -> str:
         cloud = self.cloud()
-        moves = f"the camera moves {'at least ' if self.sampled else ''}{path:.1f} m in all"
+        moves = f"the camera moves {'at least ' if self.sampled else ''}{self._path():.1f} m in all"
         if not len(cloud):
             return moves
         size = " × ".join(f"{side:.1f}" for side in np.percentile(cloud, 99, axis=0) - np.percentile(cloud, 1, axis=0))
@@ -240,6 +253,21 @@ def inspect(scene: Scene, progress: bool = False) -> Inspection:
         diagnosis=diagnose(geometries, scene.convention),
         frame_consistency=consistency_of_frames(geometries, shares, scene.convention),
     )
+
+
+def doubt(scene: Scene) -> str:
+    """Why a scene should not be used as it is read, by a sample of its frames; empty if nothing speaks against it."""
+    first = max(0, (len(scene) - SAMPLE * APART) // 2)
+    part = scene[first : first + SAMPLE * APART]
+    sample = replace(part, sources=[part.sources[index] for index in _spread(len(part), SAMPLE)])
+    looks = each_frame(FrameGeometry.of, sample)
+    geometries = [look for look in looks if not isinstance(look, LocusError)]
+    as_read = Carried(geometries, scene.convention).agreement(scene.convention, NEAR)
+    if as_read.agree < ENOUGH or as_read.consistency < SOUND:  # so it is worth to look for the mistake
+        found = inspect(sample) if geometries else None
+        if found is not None and found.diagnosis.conclusive and not found.sound:
+            return found.verdict
+    return camera_doubt(geometries[0].camera) if geometries else ""
 
 
 def _spread(count: int, most: int) -> Int[ndarray, " n"]:

@@ -44,7 +44,7 @@ class Matched(BaseModel):
 
     images: list[dict[str, Any]] = Field(description="Their sizes and cameras, and whether those are guesses.")
     matches: dict[str, Any] = Field(description="Pixels in both images, scores, and which agree with the pose.")
-    pose: dict[str, Any] = Field(description="b_from_a, covariance, probability, confidence, and the reason of none.")
+    pose: dict[str, Any] = Field(description="b_from_a, covariance, probability, and the reason of none.")
 
 
 class FoundSpot(BaseModel):

@@ -23,7 +23,7 @@ from locus.scenes.reading import read_image, read_labels
 from locus.tasks.cosegmentation import one_scale
 from locus.tasks.image_features import ImageFeatures
 
-MIN_SIMILARITY = 0.65  # docs/segment.md: how it was measured
+MIN_SIMILARITY, MIN_SCORE = 0.65, 0.7  # docs/segment.md: how they were measured
 INSIDE = 0.5  # a patch is a prototype if the mask covers so much of it,
 OUTSIDE = 0.0  # and background if it covers no more than this
 
@@ -46,7 +46,7 @@ class FoundRegion:
     image: NamedImage
     score: float
     mask: Bool[ndarray, "height width"]
-    """Empty where nothing is similar enough."""
+    """Empty where nothing is similar enough, or the score is too low for the thing to be there."""
     box: Box | None = None
     """x0, y0, x1, y1 of the mask, the last ones exclusive."""
 
@@ -94,9 +94,13 @@ def instance_of(features: Float[Tensor, "rows columns c"], mask: Bool[ndarray, "
 
 
 def find_instance(
-    view: ImageFeatures, instance: Instance, min_similarity: float = MIN_SIMILARITY, scale: int = 0
+    view: ImageFeatures,
+    instance: Instance,
+    min_similarity: float = MIN_SIMILARITY,
+    scale: int = 0,
+    min_score: float = MIN_SCORE,
 ) -> FoundRegion:
-    """Look for an instance in one image.
+    """Look for an instance in one image, where it is not if the score is less than `min_score`.
 
     The mask is the part, in one piece around the best position, that is similar to a prototype (cosine of at least
     `min_similarity`) and less similar to anything that lay beside the instance where it was marked.
@@ -108,15 +112,19 @@ def find_instance(
     own = similar >= min_similarity
     if len(instance.background):
         own &= similar >= enlarged((features @ instance.background.T).amax(dim=-1).numpy(), view.size)
-    mask = _piece(own, similar)
+    mask = _piece(own & (score >= min_score), similar)
     return FoundRegion(view.image, score, mask, box_of(mask))
 
 
 def find_instances(
-    views: Iterable[ImageFeatures], instance: Instance, min_similarity: float = MIN_SIMILARITY, scale: int = 0
+    views: Iterable[ImageFeatures],
+    instance: Instance,
+    min_similarity: float = MIN_SIMILARITY,
+    scale: int = 0,
+    min_score: float = MIN_SCORE,
 ) -> list[FoundRegion]:
     """Look for an instance in many images: the best score first."""
-    found = (find_instance(view, instance, min_similarity, scale) for view in views)
+    found = (find_instance(view, instance, min_similarity, scale, min_score) for view in views)
     return sorted(found, key=lambda each: -each.score)
 
 

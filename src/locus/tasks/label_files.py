@@ -17,21 +17,23 @@ from locus.landmarks.map_files import ply
 from locus.scenes import Scene
 from locus.tasks import region_pictures as pictures
 from locus.tasks.image_features import ImageFeatures
-from locus.tasks.patch_labels import class_targets, object_targets, same_names
-from locus.tasks.probe import Probe
+from locus.tasks.patch_labels import class_targets, labelled_frames, object_targets, same_names
+from locus.tasks.probe import UNKNOWN, Probe
 from locus.tasks.voting import probe_votes
 
 Truth = Callable[[], Int[ndarray, "height width"]]
 
 
 def truths_of(scene: Scene, probe: Probe) -> Mapping[str, Truth]:
-    """Of a labelled scene, each frame's truth in the probe's ids, to be read when asked; of others, nothing."""
-    if not scene.classes or scene[0].semantic is None:
+    """Of each labelled frame the truth in the probe's ids, to be read when asked."""
+    labelled = labelled_frames(scene)
+    if not scene.classes or not len(labelled):
         return {}
-    targets = object_targets(scene) if probe.objects else class_targets(scene)
+    targets = object_targets(labelled) if probe.objects else class_targets(labelled)
     table = same_names(targets.classes, probe.classes)
     return {
-        source.name: lambda index=index: table[targets.of(scene[index])] for index, source in enumerate(scene.sources)
+        source.name: lambda index=index: table[targets.of(labelled[index])]
+        for index, source in enumerate(labelled.sources)
     }
 
 
@@ -45,9 +47,11 @@ def write_classes(out: Path, probe: Probe) -> None:
     write_json(out / "classes.json", listed)
 
 
-def write_labels(out: Path, view: ImageFeatures, probe: Probe, truth: Truth | None) -> None:
-    """labels/NAME.png, 16 bits; and pictures/NAME.png: the image, the truth if there is one, the prediction."""
-    labels = probe.predict(view.features[probe.scale], view.size)
+def write_labels(
+    out: Path, view: ImageFeatures, probe: Probe, truth: Truth | None, least: float = UNKNOWN
+) -> Int[ndarray, "height width"]:
+    """labels/NAME.png, 16 bits, which are returned; and pictures/NAME.png: image, truth if there is one, prediction."""
+    labels = probe.predict(view.features[probe.scale], view.size, least)
     pictures.write(out / "labels" / f"{view.image.name}.png", labels.astype(np.uint16))
     colours = pictures.label_colours(probe.classes)
     maps = [labels] if truth is None else [truth(), labels]
@@ -58,10 +62,13 @@ def write_labels(out: Path, view: ImageFeatures, probe: Probe, truth: Truth | No
     row = pictures.tiles([pictures.captioned(*each, width) for each in zip(drawn, captions, strict=True)], len(drawn))
     sheet = pictures.with_legend(row, probe.classes, np.stack(maps))
     pictures.write(out / "pictures" / f"{view.image.name}.png", sheet)
+    return labels
 
 
-def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: Probe) -> tuple[int, int]:
-    """The landmarks of a scene's environment, coloured by what its patches say they are; grey where none is near.
+def write_landmarks(
+    out: Path, world: LandmarkMap, seen: SceneFeatures, probe: Probe, least: float = UNKNOWN
+) -> tuple[int, int]:
+    """The landmarks of a scene's environment, coloured by what its patches say they are; grey where that is unknown.
 
     Returns:
         How many landmarks have a label, and how many there are.
@@ -71,7 +78,7 @@ def write_landmarks(out: Path, world: LandmarkMap, seen: SceneFeatures, probe: P
     rows = np.flatnonzero(world.landmarks.environment == environment)
     spots = take(world.landmarks, rows)
     shares, patches = probe_votes(probe, seen, spots.position, spots.radius)
-    labels = np.where(patches > 0, shares.argmax(axis=1) + 1, 0)
+    labels = np.where((patches > 0) & (shares.max(axis=1) >= least), shares.argmax(axis=1) + 1, 0)
     grey = np.full((1, 3), 128, np.uint8)
     painted = np.concatenate([grey, pictures.label_colours(probe.classes)])[labels]
     with atomic(out / "landmarks.ply") as file:

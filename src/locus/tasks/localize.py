@@ -3,21 +3,23 @@
 If the map has points, its landmarks say where to look, and the image's keypoints are matched with the points there.
 """
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float, Float32, Num
 from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
-from locus.geometry import Camera, pose_error
+from locus.geometry import Camera, invert, pose_error, transform
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap
 from locus.landmarks.map_index import MapIndex
 from locus.model import LoCUS
-from locus.scenes.patches import patch_points_camera
+from locus.scenes.consistency import camera_doubt
+from locus.scenes.patches import patch_points_camera, points_at
 from locus.scenes.reading import AnyImage, as_array
 from locus.scenes.scene import check_aspect
 from locus.tasks.absolute_pose import absolute_pose
@@ -32,6 +34,7 @@ ENVIRONMENTS = 3  # that are tried, those that the most patches find landmarks o
 METRES = 1.5  # radii that a point may lie from its landmark: landmarks are a radius apart
 PATCHES = 1.25  # patches that a landmark may be seen from where it should be
 LANDMARKS = 6  # that must agree, or there is no pose
+FARTHER = 1.25  # times: depth that is so much more or less than the map's is of another unit
 LEAST_RGBD, LEAST_RGB = 0.18, 0.14  # confidence, below which an image is not here (docs/maps.md)
 
 
@@ -88,8 +91,8 @@ class Location:
         if self.covariance is not None:
             where += f" ± {deviations(self.covariance)[0]:.2f} m"
         agree = f"{int(self.agreeing.sum())} of {len(self.agreeing)} matches with {self.how} agree"
-        right = "" if self.probability is None else f", within 0.1 m and 5° with probability {self.probability:.2f}"
-        return f"{where}: {agree}, confidence {self.confidence:.2f}{right}"
+        right = "" if self.probability is None else f", right to 0.1 m and 5° with probability {self.probability:.2f}"
+        return f"{where}: {agree}{right}"
 
     def described(self, truth: Float[ndarray, "4 4"] | None = None) -> dict[str, Any]:
         """For machines; with the error of the pose, where the true `world_from_camera` is known."""
@@ -117,7 +120,7 @@ def localize(
     model: LoCUS,
     image: AnyImage,
     camera: Camera,
-    depth: Float32[ndarray, "height width"] | None = None,
+    depth: Num[ndarray, "height width"] | None = None,
     *,
     min_confidence: float | None = None,
     seed: int = 0,
@@ -136,6 +139,11 @@ def localize(
     world.check(model)
     image = as_array(image)
     check_aspect((camera.width, camera.height), (image.shape[1], image.shape[0]), "the calibration", "the image")
+    if depth is not None and not np.issubdtype(depth.dtype, np.floating):
+        raise LocusError(f"depth is in metres, a float32 array, not {depth.dtype}; divide millimetres by 1000")
+    if why := camera_doubt(camera):
+        warnings.warn(f"camera {camera}: {why}", stacklevel=2)
+    depth = None if depth is None else depth.astype(np.float32)
     features = model.features(image).cpu()
     if isinstance(world, MapIndex):
         world = world.near(features)
@@ -171,14 +179,34 @@ def localize_features(
     best = tried[first]
     if placed is not None and world.points is not None:
         best = _by_points(best, world, order[first], features, camera, depth, placed, seed)
-    if best.reason or best.confidence >= least:
+    if not best.reason and best.confidence >= least:
         return best
-    reason = (
+    reason = best.reason or (
         f"not here: the best pose, in {best.environment}, has a confidence of {best.confidence:.2f}, "
         f"and {least:.2f} is needed"
     )
+    if depth is not None and least > 0:
+        by_colour = localize_features(world, features, camera, None, placed, seed=seed)
+        reason += _depth_doubt(by_colour, world, camera, depth)
     nothing = {"environment": None, "world_from_camera": None, "covariance": None, "evidence": None}
     return replace(best, **nothing, reason=reason)
+
+
+def _depth_doubt(
+    location: Location, world: LandmarkMap, camera: Camera, depth: Float32[ndarray, "height width"]
+) -> str:
+    """How much farther than in the map things are by the depth of an image that colour alone finds, if they are."""
+    if location.world_from_camera is None:
+        return ""
+    points, agree = location.points, location.agreeing
+    pixels = (location.matches if points is None else points).pixel[agree]
+    positions = world.landmarks.position[location.matches.landmark[agree]] if points is None else points.position[agree]
+    expected = transform(invert(location.world_from_camera), positions)[:, 2]
+    known = np.isfinite(given := points_at(depth, camera, pixels)[:, 2])
+    if not known.any() or 1 / FARTHER < (ratio := float(np.median(given[known] / expected[known]))) < FARTHER:
+        return ""
+    found = f"; by colour alone it is in {location.environment}, but its depth is {ratio:.3g} times what the map has"
+    return f"{found}: is it in metres?"
 
 
 def _by_points(

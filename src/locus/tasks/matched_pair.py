@@ -30,12 +30,21 @@ class MatchedPair:
     pose: RelativePose
 
     @classmethod
-    def of(cls, model: LoCUS, a: CalibratedImage, b: CalibratedImage, rule: Rule | None = None) -> "MatchedPair":
+    def of(
+        cls,
+        model: LoCUS,
+        a: CalibratedImage,
+        b: CalibratedImage,
+        rule: Rule | None = None,
+        min_probability: float | None = None,
+    ) -> "MatchedPair":
         """Match two images; the pose is from points in space where both have depth.
 
-        Keypoints are matched, with the model's features at them; with a rule, the patches themselves by that rule.
+        Keypoints are matched, with the model's features at them; with a rule, the patches themselves by that rule. A
+        pose that is less likely right than `min_probability` is none, as of `relative_pose`.
         """
-        return cls.of_features(model.features(a.image), model.features(b.image), model.radii, a, b, rule)
+        features = model.features(a.image), model.features(b.image)
+        return cls.of_features(*features, model.radii, a, b, rule, min_probability)
 
     @classmethod
     def of_features(
@@ -46,6 +55,7 @@ class MatchedPair:
         a: CalibratedImage,
         b: CalibratedImage,
         rule: Rule | None = None,
+        min_probability: float | None = None,
     ) -> "MatchedPair":
         """The same from the images' features, of a model with these radii."""
         scales = point_scales(radii) if rule is None else np.argsort(radii).tolist()
@@ -58,7 +68,7 @@ class MatchedPair:
             None if each.depth is None else points_at(each.depth, each.camera, pixels)
             for each, pixels in ((a, matches.pixels_a), (b, matches.pixels_b))
         ]
-        return cls(a, b, matches, relative_pose(matches, a.camera, b.camera, *points))
+        return cls(a, b, matches, relative_pose(matches, a.camera, b.camera, *points, min_probability=min_probability))
 
     @property
     def true_b_from_a(self) -> Float[ndarray, "4 4"] | None:
@@ -94,15 +104,15 @@ class MatchedPair:
         sentences = [f"matches: {len(matches)}{stuck if len(matches) else ''}"]
         if pose.b_from_a is None:
             return [*sentences, f"no pose: {pose.reason}"]
-        agree = f"{pose.inliers.sum()} of {len(matches)} matches agree, confidence {pose.confidence:.2f}"
+        right = "5° and 0.1 m" if pose.metric else "5°"
+        likely = "" if pose.probability is None else f", right to {right} with probability {pose.probability:.2f}"
+        agree = f"{pose.inliers.sum()} of {len(matches)} matches agree{likely}"
         turned = f"B sees A's camera turned by {pose_error(np.eye(4), pose.b_from_a)[1]:.1f}°"
         sentences += [f"pose by {pose.solver}: {agree}", f"  {turned}, {self._moved}"]
         if pose.covariance is not None:
             moved, degrees = deviations(pose.covariance)
             metres = f"{moved:.2f} m" if pose.metric else f"{np.degrees(np.arctan(moved)):.1f}° in direction"
-            limits = "5° and 0.1 m" if pose.metric else "5° each"
-            likely = "" if pose.probability is None else f"; within {limits} with probability {pose.probability:.2f}"
-            sentences.append(f"  ± {degrees:.1f}°, {metres}{likely}")
+            sentences.append(f"  ± {degrees:.1f}°, {metres}")
         if pose.reason:
             sentences.append(f"  mind: {pose.reason}")
         if (errors := self.errors) is not None:
@@ -136,7 +146,7 @@ class MatchedPair:
             ],
             "matches": _listed(matches, "pixels_a", "pixels_b", "patches_a", "patches_b", "scores")
             | {"inliers": pose.inliers.tolist(), "stuck": matches.stuck if len(matches) else None},
-            "pose": _listed(pose, "b_from_a", "covariance", "probability", "solver", "confidence")
+            "pose": _listed(pose, "b_from_a", "covariance", "probability", "solver")
             | _listed(pose, "metric", "direction_known", "reason", "alternative"),
             **_listed(self, "true_b_from_a", "errors"),
         }

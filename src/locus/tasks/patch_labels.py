@@ -28,9 +28,9 @@ class Targets:
     """Of (class id, instance id), with 0 for the instance of stuff, the id that stands for it; None: classes."""
 
     def of(self, frame: Frame) -> Int32[ndarray, "height width"]:
-        """A frame's map of ids."""
+        """A frame's map of ids; of a frame without labels, all 0."""
         if frame.semantic is None:
-            raise LocusError(f"frame {frame.name} has no semantic labels")
+            return np.zeros((frame.camera.height, frame.camera.width), np.int32)
         if self.objects is None:
             return frame.semantic
         stuff = [label for label, instance in self.objects if not instance]
@@ -39,10 +39,16 @@ class Targets:
         return np.array(ids, np.int32)[inverse].reshape(frame.semantic.shape)
 
 
+def labelled_frames(scene: Scene) -> Scene:
+    """Those of a scene's frames that have labels."""
+    kept = [source for source, frame in zip(scene.sources, scene, strict=True) if frame.semantic is not None]
+    return replace(scene, sources=kept)
+
+
 def class_targets(scene: Scene, indices: Sequence[int] | None = None) -> Targets:
-    """The scene's semantic classes; only frames of `indices` are read."""
-    first = [0] if indices is None else indices[:1]
-    if not scene.classes or all(scene[index].semantic is None for index in first):
+    """The scene's semantic classes; only frames of `indices` are read, up to the first that has labels."""
+    indices = range(len(scene)) if indices is None else indices
+    if not scene.classes or all(scene[index].semantic is None for index in indices):
         raise LocusError(f"{scene.name} has no labels: there is nothing to learn classes from")
     return Targets(tuple(scene.classes))
 
@@ -52,7 +58,8 @@ def object_targets(scene: Scene, indices: Sequence[int] | None = None) -> Target
     indices = range(len(scene)) if indices is None else indices
     class_targets(scene, indices)
     stuff = [label.id for label in scene.classes if label.kind == "stuff"]
-    pairs = np.unique(np.concatenate([np.unique(_pairs(frame, stuff)) for frame in map(scene.__getitem__, indices)]))
+    frames = (frame for frame in map(scene.__getitem__, indices) if frame.semantic is not None)
+    pairs = np.unique(np.concatenate([np.unique(_pairs(frame, stuff)) for frame in frames]))
     found = (divmod(int(pair), INSTANCES) for pair in pairs)
     known = {label.id: label for label in scene.classes}
     # A thing whose pixels have no instance cannot be told from its like, so it is unlabelled.

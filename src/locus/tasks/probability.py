@@ -65,7 +65,12 @@ class Evidence:
 def probability(evidence: Evidence) -> float | None:
     """How likely the pose is right; None for a kind that no curve was fitted to."""
     curve = curves().get(evidence.kind)
-    return None if curve is None or "figures" not in curve else on_curve(curve, evidence)
+    return None if curve is None else on_curve(curve, evidence)
+
+
+def least_probability(kind: str) -> float:
+    """Below it a pose is refused: of answers about images that share nothing, one in ten had more in the fit."""
+    return curves().get(kind, {}).get("least", 0.0)
 
 
 def inflation(kind: str) -> float:
@@ -79,9 +84,9 @@ def inflation(kind: str) -> float:
 def on_curve(curve: dict[str, Any], evidence: Evidence) -> float:
     """The logistic function of the weighed figures, each in standard deviations from its mean."""
     total = curve["intercept"]
-    for name, value in evidence.figures.items():
-        told = curve["figures"][name]
-        away = (value - told["mean"]) / told["deviation"]
+    figures = evidence.figures
+    for name, told in curve["figures"].items():
+        away = (figures[name] - told["mean"]) / told["deviation"]
         total += told["weight"] * min(max(away, -FARTHEST), FARTHEST)
     return float(1 / (1 + np.exp(-total)))
 

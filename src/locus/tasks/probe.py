@@ -29,6 +29,9 @@ from locus.tasks.patch_labels import LabelledPatches, same_names
 CLASS_L2, OBJECT_L2 = 1e-4, 1e-6
 STEPS = 500  # of L-BFGS; it stops by itself before
 ROWS = 65_536  # patches scored at once
+HELD_OUT = 0.2  # of the frames, the last ones: how sure the probe may be is measured on them
+TEMPERATURES = np.geomspace(0.25, 20, 89)  # steps of 5 %
+UNKNOWN = 0.5  # probability: a class that is more likely wrong than right is not named
 VERSION = 1
 
 
@@ -52,24 +55,34 @@ class Probe:
     """Where the model was, when the probe was fitted."""
     fingerprint: str = ""
     """Of the model; features of another mean nothing here."""
+    temperature: float = 1.0
+    """What scores are divided by, so that they are as sure as they are right in frames that the fit has not seen."""
+
+    def probabilities(self, features: Float[Tensor, "*n c"]) -> Float[Tensor, "*n k"]:
+        """How likely each class is."""
+        return (self.logits(features) / self.temperature).softmax(dim=-1)
 
     def logits(self, features: Float[Tensor, "*n c"]) -> Float[Tensor, "*n k"]:
-        """Scores of the classes; softmax of them is how likely each is."""
+        """Scores of the classes."""
         return features.float() @ self.weight.T.to(features.device) + self.bias.to(features.device)
 
     def predict(
-        self, features: Float[Tensor, "rows columns c"], size: tuple[int, int]
+        self, features: Float[Tensor, "rows columns c"], size: tuple[int, int], least: float = UNKNOWN
     ) -> Int32[ndarray, "height width"]:
-        """The class id of every pixel of an image of (width, height): the scores are blended, then the best taken."""
-        scores = self.logits(features).cpu().numpy()
-        best = np.full((size[1], size[0]), -np.inf, np.float32)
+        """The class id of every pixel of an image of (width, height): the scores are blended, then the best taken.
+
+        0, unknown, where the best class has a probability of less than `least`.
+        """
+        scores = (self.logits(features) / self.temperature).cpu().numpy()
+        best, total = (np.full((size[1], size[0]), -np.inf, np.float32) for _ in range(2))
         labels = np.zeros((size[1], size[0]), np.int32)
         # One class after the other: all of them at a large image's size would not fit in memory.
         for number, label in enumerate(self.classes):
             blended = enlarged(scores[..., number], size)
             better = blended > best
             best[better], labels[better] = blended[better], label.id
-        return labels
+            total = np.logaddexp(total, blended)
+        return np.where(np.exp(best - total) >= least, labels, 0).astype(np.int32)
 
     def accuracy(self, patches: LabelledPatches) -> float:
         """The share of patches classified correctly; of classes that the probe does not have, none is."""
@@ -87,7 +100,7 @@ class Probe:
     def save(self, path: str | Path) -> None:
         """One safetensors file, with the rest as JSON in its header."""
         stated = {"version": VERSION, "classes": [vars(label) for label in self.classes]}
-        stated |= {name: getattr(self, name) for name in ("scale", "objects", "model", "fingerprint")}
+        stated |= {name: getattr(self, name) for name in ("scale", "objects", "model", "fingerprint", "temperature")}
         with atomic(Path(path)) as file:
             tensors = {"weight": self.weight, "bias": self.bias}
             file.write_bytes(sealed_tensors(serialize(tensors, metadata={"locus probe": json.dumps(stated)})))
@@ -115,7 +128,11 @@ class Probe:
             if not (weight.isfinite().all() and bias.isfinite().all()):
                 raise ProbeError(f"{path} has weights that are not numbers; fit the probe again")
             source, fingerprint = str(stated["model"]), str(stated["fingerprint"])
-            return cls(classes, weight, bias, int(stated["scale"]), bool(stated["objects"]), source, fingerprint)
+            temperature = float(stated.get("temperature", 1.0))
+            if not 0 < temperature < np.inf:
+                raise ProbeError(f"{path} has a temperature of {temperature:g}; fit the probe again")
+            scale, objects = int(stated["scale"]), bool(stated["objects"])
+            return cls(classes, weight, bias, scale, objects, source, fingerprint, temperature)
         except (KeyError, TypeError, ValueError) as error:
             raise ProbeError(f"the header of {path} is damaged: {type(error).__name__}: {error}") from None
 
@@ -156,7 +173,22 @@ def fit_probe(
         column[label.id] = number
     weight, bias = _fit(patches.features, column[patches.labels], len(classes), l2, report)
     numbered = tuple(LabelClass(number, label.name, label.kind) for number, label in enumerate(classes, 1))
-    return Probe(numbered, weight, bias, scale, objects, source, "" if model is None else model.fingerprint)
+    fingerprint = "" if model is None else model.fingerprint
+    return Probe(numbered, weight, bias, scale, objects, source, fingerprint, _temperature(patches, column, l2))
+
+
+def _temperature(patches: LabelledPatches, column: Tensor, l2: float) -> float:
+    """What makes the scores of a probe that is fitted to the first frames likeliest in the last; 1 if none is left."""
+    late = patches.frames >= np.ceil((1 - HELD_OUT) * patches.count)
+    truth, shown = column[patches.labels], column[patches.labels[~late]].unique()
+    scored = late & torch.isin(truth, shown)
+    if len(shown) < 2 or not scored.any():
+        return 1.0
+    number = torch.searchsorted(shown, truth)
+    weight, bias = _fit(patches.features[~late], number[~late], len(shown), l2, None)
+    scores = patches.features[scored].float() @ weight.T + bias
+    losses = [float(F.cross_entropy(scores / float(each), number[scored])) for each in TEMPERATURES]
+    return float(TEMPERATURES[int(np.argmin(losses))])
 
 
 def _fit(

@@ -14,8 +14,8 @@ from locus.geometry import Camera
 from locus.tasks.consensus import rigid_consensus
 from locus.tasks.five_point import EXPLAINED, Rays, directions, five_point
 from locus.tasks.matching import Matches
-from locus.tasks.probability import Evidence, inflation, probability
-from locus.tasks.uncertainty import relative_covariance, rigid_covariance
+from locus.tasks.probability import Evidence, inflation, least_probability, probability
+from locus.tasks.uncertainty import relative_covariance, rigid_covariance, rotation_covariance
 
 Solver = Literal["5-point", "3d-3d"]
 
@@ -23,8 +23,6 @@ METRES = {False: 0.15, True: 0.05}  # that an inlier may lie off in 3D: between 
 LINE = 0.3  # times the threshold: points that spread less than this to either side are on a line
 FEWEST = 8  # matches that must agree to tell a general motion from a rotation or a plane's, without depth
 SLACK = 3  # times the epipolar threshold: off a simpler motion's prediction in two directions, not across a line
-# Inliers that make a rotation right (to 15°) as often as not, and how fast that grows: docs/matching.md.
-EVIDENCE = {"5-point": (45, 3), "3d-3d": (8, 4)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +35,6 @@ class RelativePose:
     """The matches that agree with it."""
     solver: Solver
     """Whether it is from pixels (5-point) or from points in space (3d-3d)."""
-    confidence: float = 0.0
-    """How likely the rotation is right to 15°, judged by the number of inliers."""
     metric: bool = False
     """Whether the translation is in metres. If not, it has length 1, or 0 where its direction is not known."""
     reason: str = ""
@@ -53,7 +49,7 @@ class RelativePose:
 
     @property
     def probability(self) -> float | None:
-        """How likely it is right: to 0.1 m and 5°, or without a length to 5° of rotation and of direction; or None."""
+        """How likely it is right: to 0.1 m and 5°; without a length to 5° of rotation and, if known, of direction."""
         return None if self.evidence is None else probability(self.evidence)
 
     @property
@@ -70,6 +66,7 @@ def relative_pose(
     points_b: Float[ndarray, "n 3"] | None = None,
     *,
     threshold: float | None = None,
+    min_probability: float | None = None,
     seed: int = 0,
 ) -> RelativePose:
     """The motion that most matches agree on: in metres if points are given, else with a translation of length 1.
@@ -82,6 +79,8 @@ def relative_pose(
         points_b: In camera B's.
         threshold: How far an inlier may be off: metres for 3D–3D, else pixels from its epipolar line. By default
             0.15 m, or 0.05 m between keypoints, and `Matches.tolerance`.
+        min_probability: A pose that is less likely right is none. By default what leaves one in twenty pairs of images
+            that share nothing an answer (docs/evaluation.md); 0 takes all.
         seed: Same seed, same answer.
     """
     for name, size, camera in (("A", matches.size_a, camera_a), ("B", matches.size_b, camera_b)):
@@ -92,8 +91,23 @@ def relative_pose(
             )
     if points_a is not None and points_b is not None:
         metres = METRES[matches.of_keypoints] if threshold is None else threshold
-        return pose_from_points(matches, points_a, points_b, metres, seed)
-    return _from_pixels(matches, camera_a, camera_b, matches.tolerance if threshold is None else threshold, seed)
+        found = pose_from_points(matches, points_a, points_b, metres, seed)
+    else:
+        pixels = matches.tolerance if threshold is None else threshold
+        found = _from_pixels(matches, camera_a, camera_b, pixels, seed)
+    return _unless_doubtful(found, min_probability)
+
+
+def _unless_doubtful(found: RelativePose, least: float | None) -> RelativePose:
+    """The same, or no pose if it is too likely wrong."""
+    if found.evidence is None or found.probability is None:
+        return found
+    least = least_probability(found.evidence.kind) if least is None else least
+    if found.probability >= least:
+        return found
+    agree = f"{found.inliers.sum()} of {counted(len(found.inliers))} agree on a motion"
+    doubt = f"which is right with a probability of {found.probability:.2f} only, and {least:.2f} is needed"
+    return RelativePose(None, np.zeros_like(found.inliers), found.solver, reason=f"{agree}, {doubt}")
 
 
 def pose_from_points(
@@ -121,7 +135,7 @@ def pose_from_points(
     a, b = points_a[inliers], points_b[inliers]
     covariance = rigid_covariance(a, b, np.hypot(a[:, 2], b[:, 2]), b_from_a)
     trust = _trust("3d-3d", matches, inliers, covariance)
-    return RelativePose(b_from_a, inliers, "3d-3d", _confidence("3d-3d", agreeing), metric=True, **trust)
+    return RelativePose(b_from_a, inliers, "3d-3d", metric=True, **trust)
 
 
 def _from_pixels(matches: Matches, camera_a: Camera, camera_b: Camera, threshold: float, seed: int) -> RelativePose:
@@ -150,12 +164,14 @@ def _from_pixels(matches: Matches, camera_a: Camera, camera_b: Camera, threshold
         return refuse(
             reason=f"{agreeing} of {counted(count)} agree on a motion; to tell it from a rotation takes {FEWEST}"
         )
-    answer = partial(RelativePose, b_from_a, inliers, "5-point", _confidence("5-point", agreeing))
+    answer = partial(RelativePose, b_from_a, inliers, "5-point")
     if rotation is not None:
         reason = "a rotation alone explains the matches: the direction of the translation is not known"
         if matches.stuck_mask[inliers].mean() > EXPLAINED:
             reason += ", and nearly all sit at the same image position, as matches of features that know no more would"
-        return answer(reason=reason)
+        covariance = rotation_covariance(matches.pixels_b[inliers], rays.a[inliers], camera_b, b_from_a)
+        # How far the camera moved is not known, so the pose as a whole has no covariance.
+        return answer(reason=reason, evidence=_trust("rotation", matches, inliers, covariance)["evidence"])
     pixels = matches.pixels_a[inliers], matches.pixels_b[inliers]
     covariance = relative_covariance(*pixels, camera_a, camera_b, b_from_a)
     answer = partial(answer, **_trust("5-point", matches, inliers, covariance))
@@ -186,17 +202,15 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def _trust(
-    solver: Solver, matches: Matches, inliers: Bool[ndarray, " n"], covariance: Float[ndarray, "6 6"]
+    solver: Solver | Literal["rotation"],
+    matches: Matches,
+    inliers: Bool[ndarray, " n"],
+    covariance: Float[ndarray, "6 6"],
 ) -> dict[str, Any]:
     """The covariance and evidence of an answer, from the covariance by the Jacobian of its inliers."""
     kind = f"{solver} of keypoints" if matches.of_keypoints else solver
     evidence = Evidence.of(kind, inliers, matches.patches_a, matches.pixels_a, matches.size_a, covariance)
     return {"covariance": inflation(kind) * covariance, "evidence": evidence}
-
-
-def _confidence(solver: Solver, agreeing: int) -> float:
-    half, steepness = EVIDENCE[solver]
-    return float(1 / (1 + (half / agreeing) ** steepness))
 
 
 def counted(matches: int) -> str:

@@ -10,15 +10,17 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus.errors import FrameError, LocusError
+from locus.geometry import pose_error
 from locus.keypoints import Detector
 from locus.landmarks import LandmarkMap, merge, session_of
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Frame, Scene
-from locus.tasks.agreement import AgreedMotion, agreed_motion
+from locus.tasks.agreement import DEGREES, METRES, AgreedMotion, agreed_motion
 from locus.tasks.localize import localize
 
-FRAMES = 40  # of a session, that are localized
+FRAMES = 40  # of a session, that are localized,
+FEW = 16  # and of a scene, to see whether it shows a place that the map has
 
 Answer = tuple[Float[ndarray, "4 4"], Float[ndarray, "4 4"], float]
 """A camera's pose in the map and in the session, and the confidence of the first."""
@@ -142,6 +144,35 @@ def join_session(
         ) from None
     built = LandmarkMap.build(model, scene, most=most, detector=detector, cache=cache, progress=progress)
     return merge([world, session_of(built, environment, scene.name, aligned.agreement.a_from_b)]), aligned
+
+
+def check_same_world(world: LandmarkMap, environment: str, model: LoCUS, frames: Sequence[Frame]) -> None:
+    """Refuse frames that do not show an environment of a map, or do so in other coordinates than its own."""
+    home = world.environment(world.environment_number(environment))
+    other = "give it another name with --name"
+    try:
+        found = align_session(home, model, frames, queries=FEW, progress=True)
+    except AlignmentError as error:
+        raise AlignmentError(
+            f"the map has an environment {environment}, and these frames do not fit it: {error}; {other}"
+        ) from None
+    degrees = pose_error(found.agreement.a_from_b, np.eye(4))[1]
+    # How far cameras are moved, not the origin of the world, which may be far from them.
+    moved = found.agreement.placed(poses := np.stack([frames[0].world_from_camera, frames[-1].world_from_camera]))
+    metres = float(np.linalg.norm((moved - poses)[:, :3, 3], axis=1).max())
+    if metres > METRES or degrees > DEGREES:
+        raise AlignmentError(
+            f"these frames show {environment}, but in other coordinates, {metres:.2f} m and {degrees:.1f}° from those "
+            f"of the map: add them with --session-of {environment}, or {other}"
+        )
+
+
+def known_environment(world: LandmarkMap, model: LoCUS, frames: Sequence[Frame]) -> str | None:
+    """The environment of a map that frames were recorded in, if so many agree; None if it is new."""
+    try:
+        return align_session(world, model, frames, queries=FEW, progress=True).environment
+    except AlignmentError:
+        return None
 
 
 def spread_over(count: int, most: int) -> list[int]:

@@ -76,6 +76,21 @@ def relative_covariance(
     return _covariance(residuals, np.ones(len(pixels_a)), None, floor, tangent)
 
 
+def rotation_covariance(
+    pixels_b: Float[ndarray, "n 2"],
+    rays_a: Float[ndarray, "n 3"],
+    camera_b: Camera,
+    b_from_a: Float[ndarray, "4 4"],
+    floor: float = PIXELS,
+) -> Float[ndarray, "6 6"]:
+    """Of a `b_from_a` that is a rotation alone, found from inliers: directions from A and pixels in B.
+
+    Of rank 3, and along camera B's axes.
+    """
+    residuals = reprojection(pixels_b, rays_a, camera_b, invert(b_from_a))
+    return _covariance(residuals, np.ones(len(pixels_b)), None, floor, np.eye(6)[:, :3])
+
+
 def rigid_covariance(
     points_a: Float[ndarray, "n 3"],
     points_b: Float[ndarray, "n 3"],

@@ -51,5 +51,5 @@ def probe_votes(
 ) -> tuple[Float32[ndarray, "m k"], Int64[ndarray, " m"]]:
     """`vote` of a scene's patches with what a probe says of each: how likely it is of each of the probe's classes."""
     with torch.no_grad():
-        likely = probe.logits(one_scale(seen.features, probe.scale)).softmax(dim=-1).flatten(0, 2).cpu().numpy()
+        likely = probe.probabilities(one_scale(seen.features, probe.scale)).flatten(0, 2).cpu().numpy()
     return vote(seen.points.reshape(-1, 3), likely, positions, radius)
