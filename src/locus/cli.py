@@ -127,7 +127,7 @@ def _run(words: list[str]) -> int:
         command = evaluate_tasks()
     call = parsed(command, f"locus {verb}", given)
     if (address := call.keywords.get("cluster")) is not None:
-        spread([verb, *without(given, "--cluster")], address)
+        spread(main, [verb, *without(given, "--cluster")], address)
     return call()  # after a cluster: what is left to do when all parts are done
 
 

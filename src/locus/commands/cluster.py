@@ -3,7 +3,7 @@
 import io
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,19 @@ ATTEMPTS = 5  # at a part whose worker is lost
 PASSED_ON = ("LOCUS_", "HF_")  # beginnings of environment variables that workers need
 
 
-def spread(words: Sequence[str], address: str) -> None:
+def spread(run: Callable[[list[str]], int], words: Sequence[str], address: str) -> None:
     """Do all parts of a command on a cluster: `auto`, the one of this machine, begun if there is none; or an address.
 
-    Workers need LoCUS, and a file system that all of them see.
+    `run` is what runs a command line, there too. Workers need LoCUS, and a file system that all of them see.
     """
     shared = [word for word in words if word != "--preview"]  # which needs the whole
     ray = _connected(address)
     try:
         parts = PARTS * max(1, int(ray.cluster_resources().get("CPU", 1)))
         task = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(_part)
-        under_way = [task.remote([*shared, "--shard", f"{number}/{parts}"], str(Path.cwd())) for number in range(parts)]
+        under_way = [
+            task.remote(run, [*shared, "--shard", f"{number}/{parts}"], str(Path.cwd())) for number in range(parts)
+        ]
         for code, said in track(_finished(ray, under_way), f"{words[0]} on the cluster", parts):
             if code:
                 raise LocusError(said.strip().removeprefix("locus: ") or f"a part ended with code {code}")
@@ -81,10 +83,8 @@ def _finished(ray: Any, under_way: list[Any]) -> Iterator[tuple[int, str]]:
             raise LocusError(f"a part was lost {ATTEMPTS + 1} times: {str(error).splitlines()[0]}") from error
 
 
-def _part(words: list[str], folder: str) -> tuple[int, str]:
+def _part(run: Callable[[list[str]], int], words: list[str], folder: str) -> tuple[int, str]:
     """In a worker: one part, and what it had to say if it went wrong."""
-    from locus.cli import main
-
     os.chdir(folder)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
-        return main(words), said.getvalue()
+        return run(words), said.getvalue()
