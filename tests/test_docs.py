@@ -196,3 +196,14 @@ def test_links_lead_somewhere(page):
 def test_every_page_is_in_the_sites_menu():
     menu = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(menu) == sorted(name_of(page) for page in DOCS if page.name != "README.md")
+
+
+# Pages that are looked things up in, or that explain; a how-to is read from beginning to end.
+REFERENCE = {"capture/formats.md", "files.md", "index.md", "lab-notes.md", "python.md", "reference.md", "troubleshooting.md"}
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
+def test_a_page_that_is_read_from_beginning_to_end_is_short(page):
+    name = name_of(page)
+    if name not in REFERENCE and not name.startswith(("explained/", "results/")):
+        assert len(page.read_text(encoding="utf-8").split()) <= (899 if name == "README.md" else 600)
