@@ -199,7 +199,15 @@ def test_every_page_is_in_the_sites_menu():
 
 
 # Pages that are looked things up in, or that explain; a how-to is read from beginning to end.
-REFERENCE = {"capture/formats.md", "files.md", "index.md", "lab-notes.md", "python.md", "reference.md", "troubleshooting.md"}
+REFERENCE = {
+    "capture/formats.md",
+    "files.md",
+    "index.md",
+    "lab-notes.md",
+    "python.md",
+    "reference.md",
+    "troubleshooting.md",
+}
 
 
 @pytest.mark.parametrize("page", DOCS, ids=name_of)

@@ -123,7 +123,7 @@ def extend_page(told: dict[str, Any], folder: Path) -> None:
 
 
 def maps_page(told: dict[str, Any], folder: Path) -> None:
-    shutil.copytree(told["folders"][0], folder / "flat")
+    shutil.copytree(told["folders"][0], folder / "flat", dirs_exist_ok=True)
     query = told["query"]
     known = {"image": query.image, "camera": query.camera}
     names = run(ROOT / "docs" / "maps.md", known, ('"locus-small"', repr(str(told["run"]))))
@@ -142,7 +142,7 @@ def many_maps_page(told: dict[str, Any], folder: Path) -> None:
 
 def sessions_page(told: dict[str, Any], folder: Path) -> None:
     for name in ("monday", "friday"):
-        shutil.copytree(told["folders"][0], folder / name)
+        shutil.copytree(told["folders"][0], folder / name, dirs_exist_ok=True)
     names = run(ROOT / "docs" / "sessions.md", {}, ('"locus-small"', repr(str(told["run"]))))
     truth = [frame.world_from_camera for frame in names["friday"]]
     assert np.abs(np.stack(list(names["poses"].values())) - truth).max() < 0.05
@@ -150,24 +150,22 @@ def sessions_page(told: dict[str, Any], folder: Path) -> None:
 
 def changes_page(told: dict[str, Any], folder: Path) -> None:
     sessions_page(told, folder)  # the same recordings under the same names
-    names = run(ROOT / "docs" / "changes.md", {}, ('"locus-small"', '"run"'))
+    names = run(ROOT / "docs" / "changes.md", {}, ('"locus-small"', repr(str(told["run"]))))
     assert names["found"].changes == []  # friday is a copy of monday
     assert len(names["world"].frames) == 2 * len(names["found"].world.frames)
 
 
 def graph_page(told: dict[str, Any], folder: Path) -> None:
-    shutil.copytree(told["folders"][0], folder / "flat")
-    shutil.copytree(told["run"], folder / "run")
-    names = run(ROOT / "docs" / "graph.md", {"photo": told["frame"].image}, ('"locus-small"', '"run"'))
+    shutil.copytree(told["folders"][0], folder / "flat", dirs_exist_ok=True)
+    names = run(ROOT / "docs" / "graph.md", {"photo": told["frame"].image}, ('"locus-small"', repr(str(told["run"]))))
     assert names["room"].kind == "room"
     assert len(names["read"]) == len(names["graph"].places)
 
 
 def growing_page(told: dict[str, Any], folder: Path) -> None:
-    shutil.copytree(told["run"], folder / "run")
     scene = locus.load_scene(told["folders"][0])
     robot = [(each.name, each.image, each.depth, each.camera, each.world_from_camera) for each in scene]
-    names = run(ROOT / "docs" / "growing.md", {"robot": robot}, ('"locus-small"', '"run"'))
+    names = run(ROOT / "docs" / "growing.md", {"robot": robot}, ('"locus-small"', repr(str(told["run"]))))
     assert names["world"].frame_names == tuple(frame.name for frame in scene)
     assert len(names["world"]) > 0
 

@@ -179,5 +179,5 @@ def test_other_weight_files_that_are_spoiled_are_refused(kind, copied):
     ],
 )
 def test_an_array_that_is_no_rgb_image_of_bytes_is_refused(image, loaded, as_in_use):
-    with pytest.raises(BackboneError, match="array of RGB bytes"):
+    with pytest.raises(LocusError, match="array of RGB bytes"):
         loaded("classic").prepare(image)

@@ -114,7 +114,7 @@ def test_a_model_that_is_nowhere_is_a_row(monkeypatch):
     [
         ("sift-ratio", "only for `locus eval pose`"),
         ("mask2former+oracle", "only for `locus eval segmentation`"),
-        ("predictions:theirs.jsonl", "only for `locus eval pose` and"),
+        ("predictions:theirs.jsonl", "only for `locus eval pose`, `segmentation` and"),
         ("clasic", "unknown method.* did you mean classic"),
         ("dinov2-smal@7+whitened", "unknown method.* did you mean dinov2-small"),
         ("locus-smal", "unknown method.* did you mean locus-small"),

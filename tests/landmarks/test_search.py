@@ -77,7 +77,7 @@ def test_without_faiss_rows_are_compared_and_the_user_is_told(monkeypatch):
     monkeypatch.setattr(search, "EXACT", 100)
     monkeypatch.setattr(search, "find_spec", lambda name: None)
     table, asked = clustered(0, 300), clustered(1, 20)
-    with pytest.warns(UserWarning, match="locus-features\\[search\\]"):
+    with pytest.warns(UserWarning, match=r"\[search\]"):
         index = Index(table)
     assert np.array_equal(index.search(asked)[1][:, 0], (asked @ table.T).argmax(axis=1))
     with warnings.catch_warnings():

@@ -72,7 +72,7 @@ WRONG = {
     "valid number": {**INTRINSICS, "fx": "wide"},
     "Invalid JSON": "{fx: 3",
     "valid dictionary": [1, 2, 3],
-    "another aspect ratio": {**INTRINSICS, "width": 10**9, "height": 1},
+    "positive and sensible": {**INTRINSICS, "width": 10**9, "height": 1},
     "greater than 0": {**INTRINSICS, "width": -5},
     "recursion": "[" * 100_000,
 }

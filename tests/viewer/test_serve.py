@@ -26,9 +26,10 @@ def test_a_busy_port_is_one_sentence_before_anything_is_loaded(taken, capsys):
     assert f"port {taken} of 127.0.0.1 is in use" in capsys.readouterr().err
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
+def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "viser", None)
-    assert main(["view", "no-scene", "--model", "no-model"]) == 2
+    layouts.nerfstudio(tmp_path, room.shots(2))
+    assert main(["view", str(tmp_path), "--model", "classic"]) == 2
     assert to_install("viewer") in capsys.readouterr().err
 
 

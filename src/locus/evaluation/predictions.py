@@ -159,7 +159,7 @@ class LocationPredictions(Competitor):
         every = sorted(self.path.rglob("*.txt"))
         files = [file for file in every if part.search("_".join(file.relative_to(self.path).parts))]
         if len(files) != 1:
-            names = ", ".join(str(file.relative_to(self.path)) for file in files)
+            names = ", ".join(file.relative_to(self.path).as_posix() for file in files)
             raise EvaluationError(
                 f"{self.path} should hold one list of poses whose name has {scene} in it, not {names or 'none'}"
             )

@@ -262,7 +262,7 @@ def refuse_strangers(folder: Path, allow_outside: bool) -> None:
         with suppress(PermissionError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    if not (allow_outside or os.path.realpath(entry.path).startswith(root + os.sep)):
+                    if not (allow_outside or f"{os.path.realpath(entry.path)}{os.sep}".startswith(root + os.sep)):
                         raise _outside(os.path.relpath(entry.path, root), folder)
                 elif entry.is_dir():
                     waiting.append(entry.path)

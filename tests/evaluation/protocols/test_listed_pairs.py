@@ -83,7 +83,7 @@ def test_models_and_keypoints_are_asked(tmp_path):
     words = ["scannet1500", tmp_path, "--methods", "classic", "sift-ratio", "--rule", "mutual", "--fit", tmp_path]
     results = evaluated(tmp_path, *words)
     assert [len(part["measured"]["pairs"]) for part in results["parts"]] == [2, 2]
-    assert {"matches", "confidence", "errors"} <= set(results["parts"][0]["measured"]["pairs"][0])
+    assert {"matches", "errors"} <= set(results["parts"][0]["measured"]["pairs"][0])
 
 
 def test_strange_archives_are_refused_in_one_sentence(tmp_path, capsys):
