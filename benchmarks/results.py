@@ -171,7 +171,7 @@ def shown(recipe: Result, result: Result) -> str:
     if "text" in result:
         return f"{command}\n```text\n{result['text'].strip()}\n```\n"
     wanted = recipe.get("tables", [""])
-    told = [table for title in wanted for table in result["tables"] if table["title"].startswith(title)]
+    told = [table for title in wanted for table in result["tables"] if re.match(title, table["title"])]
     return "\n".join([command, *(f"{rendered(table_of(table, recipe), 'markdown')}\n" for table in told)])
 
 
