@@ -269,6 +269,8 @@ def test_a_graph_of_rooms_objects_and_spots_is_written_beside_the_map(here, tmp_
     counts = ", ".join(f"{len(graph.of(kind))} {kind}s" for kind in ("room", "object", "spot"))
     assert f"graph.json: {counts}" in capsys.readouterr().out.replace("\n", " ")
     assert all(graph.of(kind) for kind in ("room", "object", "spot"))
+    LandmarkMap.load(tmp_path / "map").save(tmp_path / "map")
+    assert not (tmp_path / "map" / "graph.json").exists()  # a map that is written again has no graph of the one before
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,9 @@ class _GraphOptions:
     def write(self, out: Path, world: "LandmarkMap", model: "LoCUS", scenes: list[Scene], cache: Path | None) -> None:
         """graph.json of a map, beside it."""
         from locus.features.dense import scene_features
+        from locus.landmarks.map_files import GRAPH
         from locus.tasks.naming import WordNames, named_by_probe
-        from locus.tasks.place_graph import FILE, PlaceGraph
+        from locus.tasks.place_graph import PlaceGraph
         from locus.tasks.probe import Probe
 
         probe = None if self.probe is None else Probe.load(self.probe)
@@ -51,9 +52,9 @@ class _GraphOptions:
             graphs.append(graph if words is None else words.named(graph, seen))
         graph = PlaceGraph.joined(graphs)
         graph = graph if probe is None else named_by_probe(graph, probe)
-        graph.save(out / FILE)
+        graph.save(out / GRAPH)
         counts = ", ".join(f"{len(graph.of(kind))} {kind}s" for kind in ("room", "object", "spot"))
-        say(f"Wrote {out / FILE}: {counts}")
+        say(f"Wrote {out / GRAPH}: {counts}")
 
 
 GraphOptions = Annotated[_GraphOptions, tyro.conf.OmitArgPrefixes]

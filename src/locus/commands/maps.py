@@ -222,7 +222,8 @@ def localize(
                 found[named.name] = location.world_from_camera
     finally:  # on Ctrl-C too
         write()
-        say(*(f"Wrote {file}: {len(answers)} of {len(chosen)} images" for file in (out, json) if file is not None))
+        files = {out: f"the poses of {len(found)}", json: f"the answers about {len(answers)}"}
+        say(*(f"Wrote {file}: {what} of {len(chosen)} images" for file, what in files.items() if file is not None))
     if guessed:
         say(camera.guess)
     say(f"{len(found)} of {len(chosen)} found in the map" + (f", {unusable} could not be used" if unusable else ""))

@@ -147,7 +147,9 @@ def houses(
         say(f"{len(written)} houses in {out}")
     else:
         written = write_visits(out, changed_from, numbers, moves, settings, progress=True)
-        say(f"{len(written)} visits in {out}, each with a JSON file of what has changed")
+        say(
+            f"{len(written)} visit{'s' if len(written) > 1 else ''} in {out}, with a JSON file each of what has changed"
+        )
     if preview:
         say(f"Contact sheet: {write_preview(written, out)}")
     return 0

@@ -43,13 +43,14 @@ def view(
 
     check_viser()
     from locus.landmarks import LandmarkMap
-    from locus.tasks.place_graph import FILE, PlaceGraph
+    from locus.landmarks.map_files import GRAPH
+    from locus.tasks.place_graph import PlaceGraph
     from locus.viewer.app import Page
     from locus.viewer.shown_changes import read_changes, show_changes
     from locus.viewer.viewed import ViewedScene
 
     world, changed = None if map is None else LandmarkMap.load(map), None if changes is None else read_changes(changes)
-    graph = PlaceGraph.load(map) if map is not None and (map / FILE).exists() else None
+    graph = PlaceGraph.load(map) if map is not None and (map / GRAPH).exists() else None
     viewed = ViewedScene.open(network(model), loaded, world, cache, progress=True)
     say(f"{loaded.name}: {len(viewed.cloud):,} points, {len(viewed.seen)} frames; {viewed.about_map}")
     if viewed.warning:

@@ -34,6 +34,7 @@ from locus.opening import LARGEST_TEXT, opened, parse_json, read
 
 VERSION = 1
 ARRAYS, HEADER, POINTS = "map.safetensors", "map.json", "landmarks.ply"
+GRAPH = "graph.json"  # of rooms and objects: locus.tasks.place_graph
 KIND = "locus landmark map"
 LARGEST = 2**34  # bytes
 GROUPS = {"landmarks": Landmarks, "frames": Frames}
@@ -74,6 +75,7 @@ def _write(world: LandmarkMap, folder: Path) -> Path:
         "provenance": world.provenance,
     }
     clear_leftovers(folder)
+    (folder / GRAPH).unlink(missing_ok=True)  # it was of the map before
     content = sealed_tensors(serialize(arrays, {"header": json.dumps(header)}))
     if key is not None:  # a file of another name than that of the map before, which needs its own until it is replaced
         with atomic(folder / points_file(key)) as file:

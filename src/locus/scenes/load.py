@@ -129,7 +129,9 @@ def _checked(format: str | None, path: Path) -> str:
     for name, reader in READERS.items():
         if reader.detect(path):
             return name
-    raise SceneError(f"{path} looks like none of the known formats ({known}); docs/data.md shows each one's files")
+    raise SceneError(
+        f"{path} looks like none of the known formats ({known}); docs/capture/formats.md shows each one's files"
+    )
 
 
 def _distinct(sources: Sequence[Source], skipped: dict[str, str]) -> tuple[list[Source], dict]:

@@ -43,6 +43,8 @@ class DriftingScene:
     def corrected(self) -> tuple[Scene, str]:
         """The recording with the poses of its pose graph, and a sentence about them."""
         found = corrected_poses(self.poses, self.closures)
+        if not self.closures:
+            return self.scene, "no loop closure was found, so its poses stay as they are"
         moved = max(pose_error(*each)[0] for each in zip(self.poses, found.poses, strict=True))
         agree = f"{int(found.agree.sum())} of {len(self.closures)} loop closures agree"
         return self.scene.moved(found.poses), f"{agree}; frames were moved by up to {moved:.2f} m"

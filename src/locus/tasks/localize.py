@@ -89,7 +89,7 @@ class Location:
         x, y, z = self.world_from_camera[:3, 3]
         where = f"in {self.environment} at ({x:.2f}, {y:.2f}, {z:.2f}) m"
         if self.covariance is not None:
-            where += f" ± {deviations(self.covariance)[0]:.2f} m"
+            where += f" ± {max(deviations(self.covariance)[0], 0.01):.2f} m"
         agree = f"{int(self.agreeing.sum())} of {len(self.agreeing)} matches with {self.how} agree"
         right = "" if self.probability is None else f", right to 0.1 m and 5° with probability {self.probability:.2f}"
         return f"{where}: {agree}{right}"

@@ -19,6 +19,7 @@ from locus.errors import LocusError
 from locus.features.dense import SceneFeatures
 from locus.files import load_json, save_json
 from locus.landmarks import LandmarkMap
+from locus.landmarks.map_files import GRAPH
 from locus.tasks.objects import Grouping, Objects
 from locus.tasks.rooms import rooms
 from locus.tasks.segments import bounds, membership
@@ -28,7 +29,6 @@ Kind = Literal["room", "object", "spot"]
 RADII: dict[Kind, float] = {"spot": 0.2, "object": 0.6, "room": 2.5}  # of the scale that knows each best
 NEAR = 0.3  # metres between the boxes of two objects that are near each other
 ON = 0.12  # metres between the top of one and the bottom of another that stands on it
-FILE = "graph.json"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class PlaceGraph:
     @classmethod
     def load(cls, path: str | Path) -> "PlaceGraph":
         """From graph.json, or the folder of the map that it lies in."""
-        path = Path(path) / FILE if Path(path).is_dir() else Path(path)
+        path = Path(path) / GRAPH if Path(path).is_dir() else Path(path)
         if not path.is_file():
             raise LocusError(f"{path} does not exist; `locus map --graph` writes it")
         told = load_json(path)
