@@ -12,6 +12,7 @@ from PIL import Image
 from locus.cli import main
 from locus.errors import WeightsError
 from locus.files import lock
+from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
 from locus.tasks import placed_points
 from locus.tasks.localize import localize
