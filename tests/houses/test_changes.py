@@ -96,7 +96,7 @@ def test_without_moves_only_the_light_changes():
 def test_the_command(tmp_path, capsys):
     words = ["houses", str(tmp_path), "--changed-from", str(SEED), "--moves", "4", "--frames-per-scene", "3"]
     assert main([*words, "--size", "64", "48"]) == 0
-    assert "1 visits in" in capsys.readouterr().out
+    assert "1 visit in" in capsys.readouterr().out
     scene = load_scene(tmp_path / f"house-{SEED:06d}-visit-000")
     truth = json.loads((tmp_path / f"{scene.name}.json").read_text())
     assert truth["changed from"] == SEED

@@ -10,9 +10,10 @@ import torch
 
 from locus.errors import LocusError
 from locus.landmarks import LandmarkMap
+from locus.landmarks.map_files import GRAPH
 from locus.scenes.scene import LabelClass
 from locus.tasks.naming import WordNames, crops, named_by_probe
-from locus.tasks.place_graph import FILE, PlaceGraph
+from locus.tasks.place_graph import PlaceGraph
 from locus.tasks.probe import Probe
 from tests.landmarks import places
 from tests.scenes import room
@@ -57,15 +58,15 @@ def test_a_spot_lies_in_the_box_of_its_object(graph):
 
 
 def test_the_file_holds_all_of_it(graph, tmp_path):
-    graph.save(tmp_path / FILE)
+    graph.save(tmp_path / GRAPH)
     again = PlaceGraph.load(tmp_path)
     assert again.places == graph.places
     assert (again.edges, again.model, again.radii) == (graph.edges, graph.model, graph.radii)
 
 
 def test_networkx_reads_the_file(graph, tmp_path):
-    graph.save(tmp_path / FILE)
-    read = networkx.node_link_graph(json.loads((tmp_path / FILE).read_text()), edges="edges")
+    graph.save(tmp_path / GRAPH)
+    read = networkx.node_link_graph(json.loads((tmp_path / GRAPH).read_text()), edges="edges")
     assert set(read) == {place.id for place in graph.places}
     within = [(a, b) for a, b, kind in read.edges(data="kind") if kind == "in"]
     tree = networkx.DiGraph(within)
@@ -78,13 +79,13 @@ def test_networkx_reads_the_file(graph, tmp_path):
 def test_a_damaged_or_missing_file_is_refused_in_a_sentence(graph, tmp_path):
     with pytest.raises(LocusError, match="`locus map --graph` writes it"):
         PlaceGraph.load(tmp_path)
-    (tmp_path / FILE).write_text('{"nodes": [{"id": "room 1"}], "edges": []}')
+    (tmp_path / GRAPH).write_text('{"nodes": [{"id": "room 1"}], "edges": []}')
     with pytest.raises(LocusError, match="is no graph of `locus map --graph`"):
         PlaceGraph.load(tmp_path)
-    graph.save(tmp_path / FILE)
-    content = bytearray((tmp_path / FILE).read_bytes())
+    graph.save(tmp_path / GRAPH)
+    content = bytearray((tmp_path / GRAPH).read_bytes())
     content[len(content) // 2] ^= 1
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / GRAPH).write_bytes(content)
     with pytest.raises(LocusError, match="damaged"):
         PlaceGraph.load(tmp_path)
 
