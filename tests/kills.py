@@ -213,7 +213,8 @@ class Killer:
         assert sorted(again) == sorted(result), f"{name}: {set(again) ^ set(result)}"
         different = [key for key in result if again[key] != result[key]]
         assert not different, f"{name}: {different}"
-        assert cached_again == cached, f"{name}: {cached_again ^ cached}"
+        new = {each for each in cached_again ^ cached if not each.startswith("weights")}  # fetched when first used
+        assert not new, f"{name}: {new}"
         assert not content(where / "tmp"), f"{name}: {set(content(where / 'tmp'))} are left"
         return landed
 
