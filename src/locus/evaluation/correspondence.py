@@ -20,7 +20,7 @@ from torch import Tensor
 from locus.evaluation.bootstrap import estimate
 from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor, Method, on_grid
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome, SampledSpots
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least
 from locus.evaluation.table import Cell, Column, Table
 from locus.geometry import pose_error
@@ -32,7 +32,7 @@ RANGES = tuple(f"{low:g}–{high:g}°" for low, high in pairwise(TURNS))
 
 
 @dataclass(frozen=True)
-class Correspondence(Benchmark):
+class Correspondence(SampledSpots):
     """Does the most similar patch of another view lie where the spot is (the protocol of Probe3D)?
 
     The share of matches within 5, 10 and 20 pixels of where depth and poses put them, by how much the view turns.
@@ -44,10 +44,6 @@ class Correspondence(Benchmark):
     """Least share of each frame that the other sees."""
     refine: int = 4
     """Spots of frame b that are tried, along each side of a patch."""
-    radius: float = 0.2
-    """Metres: which scale of a model of several is asked."""
-    seed: int = 0
-    """Of the pairs drawn."""
 
     name = "correspondence"
 

@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.methods import Competitor, Method
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome, SampledRanking, SampledSpots
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least
 from locus.evaluation.table import Cell, Column, Table
 from locus.evaluation.true_map import TrueMap
@@ -35,21 +35,13 @@ Spots = tuple[Float[ndarray, "m 3"], Float[ndarray, "m c"]]
 
 
 @dataclass(frozen=True)
-class LandmarkRecall(Benchmark):
+class LandmarkRecall(SampledSpots, SampledRanking):
     """Are landmarks found again in views that took no part in choosing them, more often than random spots?"""
 
-    radius: float = 0.2
-    """Metres within which two points are the same spot."""
-    kappa: float = 50.0
-    """Patches further than this many radii from a candidate take no part in its Smooth-AP_j."""
-    tau: float = 0.01
-    """Temperature of Smooth-AP_j."""
     best: float = 0.1
     """The share of the candidates that is chosen."""
     random: int = 1000
     """Random spots of each environment, at most."""
-    seed: int = 0
-    """Of the random spots."""
 
     name = "landmarks"
 

@@ -20,7 +20,7 @@ from locus.evaluation.figures import line_figure
 from locus.evaluation.localizers import WITH_DEPTH, Hloc, LandmarkLocalizer, LandmarksAlone, Sparse, localizer
 from locus.evaluation.methods import Competitor, ModelMethod
 from locus.evaluation.metrics import median
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome, Sampled
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least
 from locus.evaluation.table import Cell, Column, Row, Table
 from locus.evaluation.true_map import TrueMap
@@ -45,7 +45,7 @@ Query = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Localization(Benchmark):
+class Localization(Sampled):
     """Where were the frames taken that a map was not made from?
 
     Models localize with landmarks and points. Beside the first of them, `landmarks` is the same without points,
@@ -61,8 +61,6 @@ class Localization(Benchmark):
     """Frames of each environment that are localized, at most; each sees a part of what the map's frames see."""
     elsewhere: int = 2
     """Maps of the next environments that each query is asked of too; they should answer "not here"."""
-    seed: int = 0
-    """Of the frames that are drawn, and of the random samples of the solver."""
 
     name = "localization"
     together = True

@@ -13,6 +13,7 @@ from locus.evaluation.figures import Line
 from locus.evaluation.methods import Competitor, Unavailable
 from locus.evaluation.scene_patches import OpenedScene, ScenePatches
 from locus.evaluation.table import Cell, Row, Table
+from locus.model.head_kinds import KAPPA, TAU
 from locus.scenes import Scene, SceneReading
 from locus.scenes.fingerprint import scene_fingerprint
 from locus.scenes.scene_pictures import Picture
@@ -63,6 +64,32 @@ class Benchmark(ABC):
     def fingerprint(self) -> Any:
         """All that tells what is measured, in plain values."""
         return asdict(self)  # ty: ignore[invalid-argument-type]  every benchmark is a dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled(Benchmark):
+    """A benchmark of a part of each scene that is drawn at random, the same for every method."""
+
+    seed: int = 0
+    """Of everything that is drawn at random."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledSpots(Sampled):
+    """Such a benchmark, at one radius."""
+
+    radius: float = 0.2
+    """Metres within which two points are the same spot; of a model's scales, the nearest to it is asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledRanking(Sampled):
+    """Such a benchmark by the paper's objective."""
+
+    kappa: float = KAPPA
+    """Patches further than this many radii from a landmark are "don't care"."""
+    tau: float = TAU
+    """Temperature of the smooth ranking."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from locus.evaluation.calibration import judged_motion
 from locus.evaluation.matchers import FeatureMatcher, Matcher, PointMatcher, TrueMatcher, keypoint_words
 from locus.evaluation.methods import Competitor, Method, ModelMethod
 from locus.evaluation.metrics import error_of
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome, SampledSpots
 from locus.evaluation.pairs import OVERLAP, FramePair, draw_pairs, named_pairs, read_pairs
 from locus.evaluation.pose_tables import NOTHING, RIGHT, pose_figures, pose_tables
 from locus.evaluation.predictions import PosePredictions
@@ -36,7 +36,7 @@ PATCHES = "+patches"  # after a model's name
 
 
 @dataclass(frozen=True)
-class RelativePoses(Benchmark):
+class RelativePoses(SampledSpots):
     """How well is the motion between two frames found (the paper's Table 3)?
 
     A model matches keypoints with its features at them; MODEL+patches is the same model by its patches alone.
@@ -59,10 +59,6 @@ class RelativePoses(Benchmark):
     """Length of the estimated translation: the true one (the paper's protocol), or as estimated, which takes depth."""
     rule: Literal["points", "mutual", "paper"] = "points"
     """What a model matches: keypoints; or patches, by mutual nearest neighbours or by the paper's filters."""
-    radius: float = 0.2
-    """Metres: which scale of a model of several is asked."""
-    seed: int = 0
-    """Of the pairs drawn, and of RANSAC."""
     runs: int = 1
     """How often the motion is found from the same matches, with other seeds of RANSAC; each counts as a pair."""
 

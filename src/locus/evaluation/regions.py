@@ -18,7 +18,7 @@ from numpy import ndarray
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor, Features, Method, Truth
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome, SampledSpots
 from locus.evaluation.patch_truth import labelled_rows
 from locus.evaluation.scene_patches import EvaluationError, ScenePatches, at_least
 from locus.evaluation.table import Cell, Column, Table
@@ -48,15 +48,11 @@ Labels = Int[ndarray, "frames height width"]
 
 
 @dataclass(frozen=True)
-class Regions(Benchmark):
+class Regions(SampledSpots):
     """Is a spot, or a marked thing, found in other views, and how well do the regions fit? Needs labelled scenes."""
 
-    radius: float = 0.2
-    """Metres within which two points are the same spot."""
     queries: int = 30
     """Pixels of each scene that are co-segmented."""
-    seed: int = 0
-    """Of the pixels, and of the frames in which things are marked."""
 
     name = "regions"
     together = True

@@ -19,7 +19,7 @@ from torch import Tensor
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome, SampledRanking
 from locus.evaluation.published import PLACE_RECOGNITION
 from locus.evaluation.scene_patches import EvaluationError, LandmarkBatch, ScenePatches, at_least
 from locus.evaluation.table import Cell, Column, Table
@@ -37,7 +37,7 @@ OTHERS = 4  # frames in a picture beside the landmark's own
 
 
 @dataclass(frozen=True)
-class Retrieval(Benchmark):
+class Retrieval(SampledRanking):
     """Does a landmark's feature find the patches that show the same spot (the paper's Table 1)?
 
     V-Smooth-AP and exact AP over every patch of fixed, seeded batches: over all pairs, and cross-view, without the
@@ -46,18 +46,12 @@ class Retrieval(Benchmark):
 
     radii: tuple[float, ...] = (0.2,)
     """Metres within which two points are the same spot."""
-    kappa: float = 50.0
-    """Patches further than this many radii from a landmark are "don't care"."""
-    tau: float = 0.01
-    """Temperature of V-Smooth-AP."""
     frames_per_batch: int = 16
     """Frames in a batch: a random one, and others drawn by how much they overlap it."""
     batches: int = 4
     """Batches of each scene."""
     landmarks: int = 256
     """Landmarks drawn for a batch, each seen in two frames; every patch is ranked for each."""
-    seed: int = 0
-    """Of the batches."""
 
     name = "retrieval"
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from locus.evaluation.bootstrap import DRAWS, estimate
 from locus.evaluation.figures import line_figure
 from locus.evaluation.methods import Competitor, Method, Truth
-from locus.evaluation.outcome import Benchmark, Outcome
+from locus.evaluation.outcome import Outcome, SampledSpots
 from locus.evaluation.patch_truth import PatchTruth
 from locus.evaluation.scene_patches import EvaluationError, LandmarkBatch, ScenePatches, at_least
 from locus.evaluation.table import Cell, Column, Table
@@ -38,22 +38,18 @@ class ReusePatches:
 
 
 @dataclass(frozen=True)
-class Reuse(Benchmark):
+class Reuse(SampledSpots):
     """Does a landmark's embedding serve in other environments too? Needs several scenes.
 
     AP of the same class in another scene (labelled scenes), and how many other scenes an embedding serves, against κ.
     """
 
-    radius: float = 0.2
-    """Metres within which two points are the same spot."""
     kappas: tuple[float, ...] = (2.5, 5.0, 10.0, 25.0, 50.0)
     """How many radii around it an embedding must tell its spot from."""
     frames_per_scene: int = 16
     """Frames of each scene that are looked at."""
     landmarks: int = 64
     """Landmarks taken from each scene."""
-    seed: int = 0
-    """Of the frames and landmarks."""
 
     name = "reuse"
     together = True

@@ -24,7 +24,7 @@ from locus.files import atomic, load_json, save_json
 from locus.geometry import LARGEST_LENGTH
 from locus.model.authors import authors_head
 from locus.model.card import card
-from locus.model.head_kinds import BLOCKS, DIMENSION, HeadKind
+from locus.model.head_kinds import BLOCKS, DIMENSION, KAPPA, TAU, HeadKind
 from locus.model.heads import build
 from locus.model.shipped import MODELS
 from locus.opening import read, read_text
@@ -74,8 +74,8 @@ class LoCUS(
         norm: bool | None = None,
         attention_scale: float | None = None,
         resolution: int | None = None,
-        kappa: float = 50.0,
-        tau: float = 0.01,
+        kappa: float = KAPPA,
+        tau: float = TAU,
     ) -> None:
         super().__init__()
         if not 0 < len(radii) <= MOST_SCALES or not all(0 < radius < LARGEST_LENGTH for radius in radii):

@@ -10,7 +10,7 @@ import tyro
 from locus.errors import LocusError
 from locus.files import load_json
 from locus.geometry import LARGEST_LENGTH
-from locus.model.head_kinds import BLOCKS, DIMENSION, HeadKind
+from locus.model.head_kinds import BLOCKS, DIMENSION, KAPPA, TAU, HeadKind
 from locus.model.shipped import MODELS
 
 
@@ -41,9 +41,9 @@ class Settings:
     """Pixels of an image's shorter side before it is cut into patches. By default as it is."""
     radii: tuple[float, ...] = (0.2,)
     """Metres within which two points are the same spot; several give one scale each."""
-    kappa: float = 50.0
+    kappa: float = KAPPA
     """Patches further than this many radii from a landmark are "don't care"."""
-    tau: float = 0.01
+    tau: float = TAU
     """Temperature of the smooth ranking."""
     exclude_same_frame: bool = True
     """Leave pairs within one frame, which are easy and dominate, out of the ranking."""
