@@ -19,14 +19,20 @@ OCCLUSION_REACHES = (0.1, 0.35, 0.18, 0.25)
 
 
 @dataclass(frozen=True, eq=False)
-class RenderedView:
-    """What a perfect camera sees."""
+class SeenSurfaces:
+    """Which surfaces a camera sees, and how far away."""
 
-    radiance: Float32[np.ndarray, "h w 3"]
     depth: Float32[np.ndarray, "h w"]
     """z in metres; 0 through a window and where there is nothing."""
     semantic: Int32[np.ndarray, "h w"]
     instance: Int32[np.ndarray, "h w"]
+
+
+@dataclass(frozen=True, eq=False)
+class RenderedView(SeenSurfaces):
+    """What a perfect camera sees."""
+
+    radiance: Float32[np.ndarray, "h w 3"]
 
 
 def render_view(
@@ -55,7 +61,7 @@ def render_view(
         extra = np.minimum(more.radiance - more.ambient * shade, 8.0).reshape(len(EDGE_OFFSETS), -1, 3)
         radiance[edge] = (np.minimum(radiance[edge], 8.0) + extra.sum(axis=0)) / (len(EDGE_OFFSETS) + 1)
     return RenderedView(
-        radiance.reshape(*shape, 3), depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape)
+        depth.reshape(shape), semantic.reshape(shape), instance.reshape(shape), radiance.reshape(*shape, 3)
     )
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Float32, Int32, UInt8
 
 from locus.geometry import Camera
 from locus.render.camera_settings import CameraSettings
-from locus.render.camera_view import render_view
+from locus.render.camera_view import SeenSurfaces, render_view
 from locus.render.cameras import Eyes, Ground, lens, panorama, walk
 from locus.render.handheld import handheld
 from locus.render.lit_mesh import LitMesh
@@ -25,13 +25,10 @@ AHEAD = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class Shot(SeenSurfaces):
     """One picture with its depth and labels."""
 
     image: UInt8[np.ndarray, "h w 3"]
-    depth: Float32[np.ndarray, "h w"]
-    semantic: Int32[np.ndarray, "h w"]
-    instance: Int32[np.ndarray, "h w"]
 
 
 class Shoot:
@@ -57,7 +54,7 @@ class Shoot:
         seen = render_view(self._lit, self.cameras[number], self.poses[number], rng)
         image = (snapshot if self._settings.path == "handheld" else photograph)(seen.radiance, rng)
         depth = structured_light(seen.depth, rng) if self._settings.depth_noise else seen.depth
-        return Shot(image, depth, seen.semantic, seen.instance)
+        return Shot(depth, seen.semantic, seen.instance, image)
 
     def scene(self, name: str, form: str, classes: Sequence[LabelClass]) -> Scene:
         """A scene whose frames are rendered when they are looked at."""

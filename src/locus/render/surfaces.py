@@ -10,14 +10,20 @@ from locus.render.materials import Material, numbered
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
-    """A piece of surface with one material. Normals point outwards; corners on a sharp edge are not shared."""
+class Triangles:
+    """Normals point outwards; corners on a sharp edge are not shared."""
 
     vertices: Float32[np.ndarray, "v 3"]
     normals: Float32[np.ndarray, "v 3"]
     uvs: Float32[np.ndarray, "v 2"]
     """In metres for a material that repeats, from 0 to 1 for one that is fitted (a picture, a screen)."""
     faces: Int32[np.ndarray, "f 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class Surface(Triangles):
+    """A piece of surface with one material."""
+
     material: Material
     tint: Float32[np.ndarray, "v 3"] | None = None
     """Multiplies the texture's colour, per vertex (linear)."""
@@ -61,14 +67,10 @@ class Thing:
 
 
 @dataclass(frozen=True, eq=False)
-class Mesh:
+class Mesh(Triangles):
     """All things of a scene as one triangle mesh with labels per face."""
 
-    vertices: Float32[np.ndarray, "v 3"]
-    normals: Float32[np.ndarray, "v 3"]
-    uvs: Float32[np.ndarray, "v 2"]
     tint: Float32[np.ndarray, "v 3"]
-    faces: Int32[np.ndarray, "f 3"]
     material: Int32[np.ndarray, " f"]
     semantic: Int32[np.ndarray, " f"]
     instance: Int32[np.ndarray, " f"]
