@@ -27,11 +27,12 @@ from locus import LandmarkMap, load_scene
 from locus.files import load_json, write_json
 from locus.geometry import invert, transform
 from locus.landmarks import session_of
-from locus.landmarks.arrays import Frames, joined
+from locus.landmarks.arrays import Frames
 from locus.landmarks.coarse_depth import coarse_depth
 from locus.model import load
 from locus.model.shipped import DEFAULT
 from locus.progress import track
+from locus.rows import joined
 from locus.scenes import Scene
 from locus.tasks.changed_surfaces import changed_surfaces
 from locus.tasks.placed_points import detector_or_reason

@@ -38,7 +38,6 @@ from scipy.optimize import brentq
 import locus
 from locus.features.dense import scene_features
 from locus.landmarks import LandmarkMap, MapError, disk_cells, indexing, merge
-from locus.landmarks.arrays import take
 from locus.landmarks.indexing import build_index, landmarks_of
 from locus.landmarks.map_files import ARRAYS
 from locus.landmarks.map_index import ENVIRONMENT, NEIGHBOURS, OPENED, MapIndex
@@ -161,7 +160,7 @@ def _copies(real: Sequence[Path], landmarks: int, folder: Path) -> Iterator[Path
 
 
 def _bare(world: LandmarkMap) -> LandmarkMap:
-    frames = take(world.frames, np.arange(1))
+    frames = world.frames.take(np.arange(1))
     return replace(world, frames=frames, sightings=world.sightings[:1], frame_names=world.frame_names[:1])
 
 

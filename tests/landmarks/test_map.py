@@ -9,7 +9,6 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist, pdist
 
 from locus.landmarks import LandmarkMap, MapError, merge
-from locus.landmarks.arrays import take
 from locus.landmarks.chance import chance
 from locus.landmarks.observations import patches
 from locus.model import LoCUS
@@ -255,7 +254,7 @@ def test_maps_made_in_parts_know_what_all_frames_say_of_their_landmarks(model, s
 def test_what_two_landmarks_became_is_the_mean_of_both(model, world):
     """By hand: two landmarks 10 cm apart, 3 patches in two frames and 1 patch in one of them."""
     two = replace(
-        take(world.landmarks, np.array([0, 0])),
+        world.landmarks.take(np.array([0, 0])),
         position=np.array([[0, 0, 0], [0.1, 0, 0]], np.float32),
         score=np.array([0.9, 0.5], np.float32),
         patches=np.array([3, 1], np.int32),
@@ -264,7 +263,7 @@ def test_what_two_landmarks_became_is_the_mean_of_both(model, world):
     )
     seen = csr_matrix(np.array([[2, 0], [1, 1]], np.int32))
     close = replace(
-        world, landmarks=two, sightings=seen, frames=take(world.frames, np.arange(2)), frame_names=("a", "b")
+        world, landmarks=two, sightings=seen, frames=world.frames.take(np.arange(2)), frame_names=("a", "b")
     )
     one = merge([close])
     assert one.landmarks.position == pytest.approx(np.array([[0.025, 0, 0]]))

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, hstack, identity
 from scipy.spatial.distance import cdist
 
-from locus.landmarks.arrays import Landmarks, joined, take
+from locus.landmarks.arrays import Landmarks
 from locus.landmarks.chance import chance
 from locus.landmarks.describe import by_frame, observed, pooled
 from locus.landmarks.observations import ObservedPatches, patches, within
+from locus.rows import joined
 from tests.landmarks import places
 from tests.scenes import room
 
@@ -112,7 +113,7 @@ def test_rows_are_taken_and_joined():
     for part in fields(Landmarks):
         get = lambda rows, name=part.name: getattr(rows, name)  # noqa: E731
         assert np.array_equal(get(together), np.concatenate([get(a), get(b)]))
-        assert np.array_equal(get(take(together, np.array([8, 0, 3]))), get(together)[[8, 0, 3]])
+        assert np.array_equal(get(together.take(np.array([8, 0, 3]))), get(together)[[8, 0, 3]])
     assert np.array_equal(together.position, before)
 
 
@@ -151,7 +152,7 @@ def test_chance_is_the_best_similarity_elsewhere():
             if far.any():
                 best.append((landmarks.embedding[far] @ features[k]).max())
         assert got[frame] == pytest.approx(np.mean(best) if best else 0, abs=1e-5)
-    assert not chance(take(landmarks, np.arange(0)), of.point, features, of_frame).any()
+    assert not chance(landmarks.take(np.arange(0)), of.point, features, of_frame).any()
 
 
 def test_patches_have_the_points_colours_and_labels_of_their_frames():

@@ -10,7 +10,6 @@ from scipy.spatial.transform import Rotation
 from locus.errors import LocusError
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap, MapError, merge
-from locus.landmarks.arrays import take
 from locus.tasks.landmark_matches import likely_environments, match_landmarks
 from locus.tasks.localize import localize, localize_features
 from locus.tasks.uncertainty import deviations
@@ -49,7 +48,7 @@ def locate(world, shot, with_depth=True, of_world=0, **options):
 def only(world, rows):
     """The map with some of its landmarks."""
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-    return replace(world, landmarks=take(world.landmarks, rows), sightings=world.sightings[:, rows])
+    return replace(world, landmarks=world.landmarks.take(rows), sightings=world.sightings[:, rows])
 
 
 @RGBD

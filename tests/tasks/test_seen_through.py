@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from locus.geometry import transform
-from locus.landmarks.arrays import Frames, joined
+from locus.landmarks.arrays import Frames
 from locus.landmarks.coarse_depth import COLUMNS, ROWS, UNIT, coarse_depth
+from locus.rows import joined
 from locus.tasks.changed_surfaces import changed_surfaces
 from locus.tasks.seen_through import FAR, VOXEL, smooth, surface_points, votes
 from tests.landmarks import places

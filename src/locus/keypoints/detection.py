@@ -14,6 +14,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.rows import Rows
 from locus.scenes.reading import AnyImage, as_array
 
 SHORTER = 480  # pixels that an image's shorter side is brought to for the networks, about what they were trained on,
@@ -25,7 +26,7 @@ Image = UInt8[ndarray, "height width 3"]
 
 
 @dataclass(frozen=True, eq=False)
-class Keypoints:
+class Keypoints(Rows):
     """Spots of one image and what they look like, the best first."""
 
     pixels: Float[ndarray, "n 2"]
@@ -37,12 +38,8 @@ class Keypoints:
     size: tuple[int, int]
     """Width and height of the image."""
 
-    def __len__(self) -> int:
-        return len(self.pixels)
-
     def __getitem__(self, rows: slice | Sequence[int] | Int[ndarray, " k"] | Bool[ndarray, " n"]) -> "Keypoints":
-        chosen = np.arange(len(self))[rows if isinstance(rows, slice) or len(rows) else slice(0)]
-        return Keypoints(self.pixels[chosen], self.scores[chosen], self.descriptors[chosen], self.size)
+        return self.take(rows if isinstance(rows, slice) or len(rows) else slice(0))
 
 
 class Detector(ABC):

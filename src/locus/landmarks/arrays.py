@@ -1,19 +1,19 @@
 """What a map holds of its landmarks and of the frames it was made from: arrays with one row each."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, UInt16
 from numpy import ndarray
 
-Rows = TypeVar("Rows", "Landmarks", "Frames")
+from locus.rows import Rows
+
 MEANS = ("position", "mean", "seen_from", "seen_at", "colour")  # of a landmark's patches
 
 
 @dataclass(frozen=True, eq=False)
-class Landmarks:
+class Landmarks(Rows):
     """Means are over `patches` patches, those near a landmark when their frame came; so more can be added to them."""
 
     environment: Int32[ndarray, " n"]
@@ -37,9 +37,6 @@ class Landmarks:
     """Mean RGB, 0 to 255."""
     votes: Int32[ndarray, "n classes"]
     """Patches of each class of the map."""
-
-    def __len__(self) -> int:
-        return len(self.position)
 
     @classmethod
     def none(cls, dimension: int) -> "Landmarks":
@@ -80,7 +77,7 @@ class Landmarks:
 
 
 @dataclass(frozen=True, eq=False)
-class Frames:
+class Frames(Rows):
     """The frames a map was made from."""
 
     environment: Int32[ndarray, " f"]
@@ -92,9 +89,6 @@ class Frames:
     """Coarse depth in millimetres, 0 where it is unknown; see `locus.landmarks.coarse_depth`."""
     lens: Float32[ndarray, "f 4"]
     """fx, fy, cx, cy of that grid."""
-
-    def __len__(self) -> int:
-        return len(self.environment)
 
     @classmethod
     def none(cls, scales: int) -> "Frames":
@@ -110,14 +104,3 @@ def declared(rows: "type[Landmarks | Frames]", **sizes: int) -> dict[str, tuple[
         name: (kind.dtypes[0], tuple(sizes[size] if size in sizes else int(size) for size in kind.dim_str.split()[1:]))
         for name, kind in kinds.items()
     }
-
-
-def take(rows: Rows, indices: ndarray) -> Rows:
-    """Some of the rows, in the order given."""
-    return type(rows)(**{field.name: getattr(rows, field.name)[indices] for field in fields(rows)})
-
-
-def joined(parts: Sequence[Rows]) -> Rows:
-    """All rows, one part after the other."""
-    names = [field.name for field in fields(parts[0])]
-    return type(parts[0])(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

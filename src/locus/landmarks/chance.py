@@ -15,7 +15,7 @@ from numpy import ndarray
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 
-from locus.landmarks.arrays import Landmarks, take
+from locus.landmarks.arrays import Landmarks
 
 if TYPE_CHECKING:
     from locus.landmarks.map import LandmarkMap
@@ -60,6 +60,6 @@ def _of_landmarks(world: "LandmarkMap") -> Float32[ndarray, "frames scales"]:
     levels = []
     for scale in range(len(world.radii)):
         rows = np.flatnonzero(world.landmarks.scale == scale)
-        some = take(world.landmarks, rows)
+        some = world.landmarks.take(rows)
         levels.append(chance(some, some.position, some.embedding, world.sightings[:, rows]))
     return np.stack(levels, axis=1)

@@ -10,7 +10,7 @@ from numpy import ndarray
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.spatial import KDTree
 
-from locus.landmarks.arrays import MEANS, Landmarks, take
+from locus.landmarks.arrays import MEANS, Landmarks
 from locus.landmarks.observations import ObservedPatches, within
 from locus.landmarks.selection import candidates, landmark_scores, spread
 from locus.model import LoCUS
@@ -50,10 +50,10 @@ def choose(
     # A landmark is where its patches are on average, which may be nearer to another than the patch it was chosen as.
     apart = others.query(described.position)[0] >= radius
     good = np.flatnonzero((described.views >= VIEWS) & apart)
-    best = take(described, good[spread(described.position[good], described.worth[good], radius, most)])
+    best = described.take(good[spread(described.position[good], described.worth[good], radius, most)])
     # So it is also seen from there, and not from where the patch was.
     best = replace(best, views=views(by_frame(within(best.position, patches.point, radius), patches).T))
-    return take(best, np.flatnonzero(best.views >= VIEWS))
+    return best.take(np.flatnonzero(best.views >= VIEWS))
 
 
 def observed(shown: csr_matrix, patches: ObservedPatches, features: Float[ndarray, "n c"], classes: int) -> Landmarks:
@@ -105,4 +105,4 @@ def pooled(landmarks: Landmarks, stays: Int[ndarray, " k"], into: csr_matrix) ->
         return (into @ (values * landmarks.patches[:, None].astype(np.float64)) / total).astype(np.float32)
 
     sums = {name: into @ getattr(landmarks, name) for name in ("patches", "votes")}
-    return replace(take(landmarks, stays), **sums, **{name: mean(getattr(landmarks, name)) for name in MEANS})
+    return replace(landmarks.take(stays), **sums, **{name: mean(getattr(landmarks, name)) for name in MEANS})

@@ -9,11 +9,12 @@ from numpy import ndarray
 from scipy.sparse import csr_matrix, hstack, identity
 
 from locus.features.dense import SceneFeatures
-from locus.landmarks.arrays import Landmarks, joined, take
+from locus.landmarks.arrays import Landmarks
 from locus.landmarks.chance import chance
 from locus.landmarks.describe import by_frame, choose, observed, pooled
 from locus.landmarks.observations import ObservedPatches, within
 from locus.model import LoCUS
+from locus.rows import joined
 
 
 def grown(
@@ -52,7 +53,7 @@ def best(landmarks: Landmarks, known: int, most: int | None) -> Landmarks:
     rows = np.arange(known, len(landmarks))
     rows = rows[np.argsort(-landmarks.worth[rows], kind="stable")]
     kept = [rows[landmarks.scale[rows] == scale][:most] for scale in np.unique(landmarks.scale[rows])]
-    return take(landmarks, np.concatenate([np.arange(known), *map(np.sort, kept)]))
+    return landmarks.take(np.concatenate([np.arange(known), *map(np.sort, kept)]))
 
 
 def looked_for(
@@ -63,7 +64,7 @@ def looked_for(
     of_frame = by_frame(identity(len(found.row), format="csr"), found).T
     for scale, radius in enumerate(radii):
         rows = np.flatnonzero((landmarks.scale == scale) & (landmarks.environment == environment))
-        some = take(landmarks, rows)
+        some = landmarks.take(rows)
         shown = by_frame(within(some.position, found.point, radius), found).tocoo()
         sightings += csr_matrix((shown.data, (rows[shown.row], shown.col)), sightings.shape)
         levels.append(chance(some, found.point, found.features(seen, scale), csr_matrix(of_frame)))

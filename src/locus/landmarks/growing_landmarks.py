@@ -8,10 +8,11 @@ from jaxtyping import Float, Float32, Int64
 from numpy import ndarray
 from scipy.sparse import csc_matrix, csr_matrix, hstack, identity
 
-from locus.landmarks.arrays import Landmarks, joined, take
+from locus.landmarks.arrays import Landmarks
 from locus.landmarks.cells import Cells
 from locus.landmarks.describe import pooled
 from locus.landmarks.search import GrowingIndex
+from locus.rows import joined
 
 
 class GrowingLandmarks:
@@ -19,7 +20,7 @@ class GrowingLandmarks:
 
     def __init__(self, landmarks: Landmarks, sightings: csr_matrix, radii: tuple[float, ...]) -> None:
         dimension = landmarks.mean.shape[1]
-        self._room, self._count = take(landmarks, np.zeros(0, int)), 0
+        self._room, self._count = landmarks.take(np.zeros(0, int)), 0
         self._cells = [Cells(radius) for radius in radii]
         self._indices = [GrowingIndex(dimension) for _ in radii]
         self._indexed: list[int] = []  # patches that each had when its embedding was last indexed
@@ -50,7 +51,7 @@ class GrowingLandmarks:
         rows = np.arange(self._count, self._count + len(new))
         self._count += len(new)
         if self._count > len(self._room):  # twice the room each time, so that rows are copied about once
-            self._room = joined([self._room, take(new, np.zeros(self._count, int))])
+            self._room = joined([self._room, new.take(np.zeros(self._count, int))])
         self._write(rows, new)
         for scale, cells in enumerate(self._cells):
             mine = rows[new.scale == scale]
@@ -61,7 +62,7 @@ class GrowingLandmarks:
 
     def see(self, rows: Int64[ndarray, " n"], seen: Landmarks, sightings: csr_matrix) -> None:
         """What frames show of landmarks, added to them."""
-        some = take(self._room, rows)
+        some = self._room.take(rows)
         twice = csr_matrix(hstack([identity(len(rows), np.int32)] * 2))
         now = pooled(joined([some, seen]), np.arange(len(rows)), twice)
         for scale, cells in enumerate(self._cells):
@@ -85,7 +86,7 @@ class GrowingLandmarks:
             self._indexed[row] = max(1, int(self._room.patches[row]))
         for scale, index in enumerate(self._indices):
             mine = changed[self._room.scale[changed] == scale]
-            index.add(mine, take(self._room, mine).embedding)
+            index.add(mine, self._room.take(mine).embedding)
 
     def now(self, frames: int) -> tuple[Landmarks, csr_matrix]:
         """All landmarks, and their sightings (frames, landmarks)."""
@@ -94,7 +95,7 @@ class GrowingLandmarks:
         frame, count = np.array([pair for each in shown for pair in each], np.int32).reshape(-1, 2).T
         sightings = csr_matrix(csc_matrix((count, frame, ends), (frames, self._count)))
         views = np.diff(ends).astype(np.int32)
-        return replace(take(self._room, np.arange(self._count)), views=views), sightings
+        return replace(self._room.take(np.arange(self._count)), views=views), sightings
 
     def widen(self, classes: int) -> None:
         """Make room for the votes of more classes."""

@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 
 from locus.features.dense import SceneFeatures, frame_features
 from locus.keypoints.fusion import point_scales
-from locus.landmarks.arrays import Frames, take
+from locus.landmarks.arrays import Frames
 from locus.landmarks.chance import chance
 from locus.landmarks.coarse_depth import coarse_depth
 from locus.landmarks.describe import by_frame, choose, observed
@@ -130,7 +130,7 @@ class GrowingMap:
         if number == len(begun.frames):
             return begun
         landmarks, sightings = self.landmarks.now(number)
-        of_scale = [take(landmarks, np.flatnonzero(landmarks.scale == scale)) for scale in scales]
+        of_scale = [landmarks.take(np.flatnonzero(landmarks.scale == scale)) for scale in scales]
         level = np.array([chance(of_scale[scale], *self._sample.of(scale))[0] for scale in scales], np.float32)
         points = for_frames([(1, each) for each in self._points])
         added = number - len(begun.frames)

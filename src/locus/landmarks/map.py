@@ -16,7 +16,7 @@ from torch import Tensor
 from locus.errors import LocusError
 from locus.features.dense import SceneFeatures, StreamedFeatures, streamed_features
 from locus.keypoints.fusion import point_scales
-from locus.landmarks.arrays import Frames, Landmarks, joined, take
+from locus.landmarks.arrays import Frames, Landmarks
 from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.coarse_depth import coarse_depth
 from locus.landmarks.describe import VIEWS, views
@@ -26,6 +26,7 @@ from locus.landmarks.points import MapPoints, for_frames, points_room
 from locus.landmarks.points import joined as joined_points
 from locus.landmarks.search import Index
 from locus.model import LoCUS
+from locus.rows import joined
 from locus.scenes import Frame, Scene
 from locus.scenes.inspection import doubt
 from locus.scenes.reading import AnyImage
@@ -226,8 +227,8 @@ class LandmarkMap:
             frames = np.flatnonzero(self.frames.environment == number)
             only = replace(
                 self,
-                landmarks=replace(take(self.landmarks, rows), environment=np.zeros(len(rows), np.int32)),
-                frames=replace(take(self.frames, frames), environment=np.zeros(len(frames), np.int32)),
+                landmarks=replace(self.landmarks.take(rows), environment=np.zeros(len(rows), np.int32)),
+                frames=replace(self.frames.take(frames), environment=np.zeros(len(frames), np.int32)),
                 sightings=self.sightings[frames][:, rows],
                 frame_names=tuple(self.frame_names[frame] for frame in frames),
                 environments=(self.environments[number],),

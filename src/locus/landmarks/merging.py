@@ -11,12 +11,13 @@ from scipy.sparse import block_diag, csr_matrix
 from scipy.spatial import KDTree
 
 from locus.geometry import transform
-from locus.landmarks.arrays import Landmarks, joined
+from locus.landmarks.arrays import Landmarks
 from locus.landmarks.chance import with_chance_raised
 from locus.landmarks.describe import pooled, views
 from locus.landmarks.map import LandmarkMap, MapError
 from locus.landmarks.points import for_frames
 from locus.landmarks.selection import spread
+from locus.rows import joined
 
 
 def merge(maps: Sequence[LandmarkMap]) -> LandmarkMap:

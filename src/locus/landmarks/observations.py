@@ -12,13 +12,12 @@ from scipy.spatial import KDTree
 
 from locus.features.dense import SceneFeatures, StreamedFeatures
 from locus.progress import track
+from locus.rows import Rows, joined
 from locus.scenes.patches import patch_centres
-
-BY_PATCH = ("row", "frame", "point", "towards_camera", "seen_at", "colour", "label")
 
 
 @dataclass(frozen=True, eq=False)
-class ObservedPatches:
+class ObservedPatches(Rows):
     """The patches of a scene that have a point of the world, one row each."""
 
     row: Int[ndarray, " n"]
@@ -38,15 +37,10 @@ class ObservedPatches:
     def features(self, seen: SceneFeatures, scale: int) -> Float[ndarray, "n c"]:
         return seen.features[scale].flatten(0, 2).numpy()[self.row]
 
-    def take(self, rows: Int[ndarray, " k"]) -> "ObservedPatches":
-        """Some of the patches."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in BY_PATCH})
-
     @classmethod
     def together(cls, parts: "Sequence[ObservedPatches]") -> "ObservedPatches":
         """The patches of all parts, whose frames are numbered alike."""
-        values = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_PATCH}
-        return cls(**values, frames=max(part.frames for part in parts))
+        return replace(joined(parts), frames=max(part.frames for part in parts))
 
 
 def patches(seen: SceneFeatures, progress: bool = False) -> ObservedPatches:

@@ -19,6 +19,7 @@ from locus.geometry import transform
 from locus.keypoints.detection import Keypoints
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.progress import track
+from locus.rows import Rows
 from locus.scenes.patches import points_at
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class FramePoints(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MapPoints:
+class MapPoints(Rows):
     """The points of all frames: of each, `count` rows from `start` on. A frame may have none."""
 
     start: Int64[ndarray, " f"]
@@ -56,9 +57,6 @@ class MapPoints:
     """The LoCUS features at its spot, likewise."""
     detector: str
     """Fingerprint of what found the keypoints."""
-
-    def __len__(self) -> int:
-        return len(self.count)
 
     @classmethod
     def of_scene(
@@ -110,10 +108,6 @@ class MapPoints:
         pixels = self.pixel[rows].astype(np.float64) / WHOLE * size
         keypoints = Keypoints(pixels, np.zeros(len(pixels)), descriptors, size)  # no matcher asks for their scores
         return FramePoints(PlacedKeypoints(keypoints, places.transpose(0, 1)), position)
-
-    def take(self, frames: Int[ndarray, " k"]) -> "MapPoints":
-        """Those of some of the frames, in the order given; nothing is copied."""
-        return replace(self, start=self.start[frames], count=self.count[frames], size=self.size[frames])
 
     @property
     def rows(self) -> Int64[ndarray, " m"]:

@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix, diags
 from locus.render.lights import Lights, Window, basis, disc
 from locus.render.ray_arrays import Numbers, Scalars, Vectors
 from locus.render.surfaces import Mesh
+from locus.rows import Rows
 from locus.scenes.rays import Tracer
 
 GATHER_RAYS = 24
@@ -40,7 +41,7 @@ class Baked:
 
 
 @dataclass(frozen=True, eq=False)
-class _Points:
+class _Points(Rows):
     """Where light is measured for each vertex: a little inside its faces and above them."""
 
     position: Float32[np.ndarray, "v 3"]
@@ -63,8 +64,7 @@ def bake(
 
     def gather(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rng = np.random.default_rng([seed, start])
-        part = slice(start, start + CHUNK)
-        mine = _Points(points.position[part], points.normal[part], points.thin[part], points.room[part])
+        mine = points.take(slice(start, start + CHUNK))
         hits, sky = _gather(mine, tracer, lights, rng)
         direct = sky + _from_windows(mine, tracer, lights, rng) + _from_lamps(mine, tracer, lights, rng)
         return hits, direct, _from_sun(mine, tracer, lights)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Float32, Int32
 
 from locus.errors import LocusError, to_install
 from locus.opening import admitted, opened
+from locus.rows import Rows
 
 LARGEST_MESH = 2**30  # bytes of a file
 
@@ -42,7 +43,7 @@ def read_meshes(file: Path, read: Callable[..., Sequence[Any]], **options: Any) 
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class Hits(Rows):
     """What each ray meets first. The point is (1-u-v)·a + u·b + v·c of its face."""
 
     face: Int32[np.ndarray, " n"]

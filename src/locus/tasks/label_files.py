@@ -12,7 +12,6 @@ from locus.features.dense import SceneFeatures
 from locus.files import atomic, write_json
 from locus.geometry import upwards
 from locus.landmarks import LandmarkMap
-from locus.landmarks.arrays import take
 from locus.landmarks.map_files import ply
 from locus.scenes import Scene
 from locus.tasks import region_pictures as pictures
@@ -76,7 +75,7 @@ def write_landmarks(
     name = seen.scene.name
     environment = world.environment_number(name if name in world.environments else None)
     rows = np.flatnonzero(world.landmarks.environment == environment)
-    spots = take(world.landmarks, rows)
+    spots = world.landmarks.take(rows)
     shares, patches = probe_votes(probe, seen, spots.position, spots.radius)
     labels = np.where((patches > 0) & (shares.max(axis=1) >= least), shares.argmax(axis=1) + 1, 0)
     grey = np.full((1, 3), 128, np.uint8)

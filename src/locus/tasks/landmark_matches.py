@@ -8,12 +8,13 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.landmarks import LandmarkMap
+from locus.rows import Rows
 from locus.scenes.patches import patch_centres
 from locus.tasks.matching import stuck_mask
 
 
 @dataclass(frozen=True, eq=False)
-class LandmarkMatches:
+class LandmarkMatches(Rows):
     """Patches of an image, row-major in its grid, each with its most similar landmark.
 
     A match is stuck if it sits (nearly) where its landmark was in the map's images: `locus.tasks.matching.stuck_mask`.
@@ -24,9 +25,6 @@ class LandmarkMatches:
     similarity: Float[ndarray, " n"]
     pixel: Float[ndarray, "n 2"]
     stuck_mask: Bool[ndarray, " n"]
-
-    def __len__(self) -> int:
-        return len(self.patch)
 
     @property
     def stuck(self) -> float:

@@ -256,7 +256,7 @@ def _in_environment(
     matches = match_landmarks(local, features[finest], (camera.width, camera.height), finest)
     if points is not None:
         known = np.isfinite(points[matches.patch]).all(axis=1)
-        matches = LandmarkMatches(**{name: values[known] for name, values in vars(matches).items()})
+        matches = matches.take(known)
     positions = local.landmarks.position[matches.landmark].astype(np.float64)
     if points is not None:
         found = rigid_consensus(points[matches.patch], positions, METRES * world.radii[finest], seed)

@@ -13,6 +13,7 @@ from locus.geometry import Camera
 from locus.keypoints.fusion import PlacedKeypoints
 from locus.landmarks import LandmarkMap
 from locus.landmarks.points import FramePoints
+from locus.rows import Rows
 from locus.scenes.patches import points_at
 from locus.tasks.absolute_pose import absolute_pose, refined_pose
 from locus.tasks.consensus import Motion, rigid_consensus
@@ -32,7 +33,7 @@ MatchedFrame = tuple[int, Int[ndarray, " _"], Float[ndarray, "_ 3"], Float[ndarr
 
 
 @dataclass(frozen=True, eq=False)
-class PointMatches:
+class PointMatches(Rows):
     """Keypoints of an image and points of a map. One keypoint may be matched in several frames of the map.
 
     Positions are in metres in the environment's world, frames are rows of the environment's frames that show the
@@ -45,9 +46,6 @@ class PointMatches:
     frame: Int[ndarray, " n"]
     probability: Float[ndarray, " n"]
     inliers: Bool[ndarray, " n"]
-
-    def __len__(self) -> int:
-        return len(self.keypoint)
 
     @classmethod
     def pooled(cls, pixels: Float[ndarray, "m 2"], parts: Sequence[MatchedFrame]) -> "PointMatches":

@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from locus.geometry import invert, transform
 from locus.landmarks import LandmarkMap, merge
-from locus.landmarks.arrays import Frames, Landmarks, take
+from locus.landmarks.arrays import Frames, Landmarks
 from locus.landmarks.coarse_depth import COLUMNS, ROWS, UNIT, grid_camera
 from locus.landmarks.points import BY_POINT, MapPoints, starts
 from locus.scenes.visibility import hidden_beyond
@@ -32,7 +32,7 @@ def updated(world: LandmarkMap, found: SessionChanges) -> LandmarkMap:
     landmarks, points = world.landmarks, world.points
     lost = np.zeros(len(landmarks))
     rows = np.flatnonzero(landmarks.environment == here)
-    lost[rows] = lost_share(take(landmarks, rows), surface_points(found.world.frames), gone)
+    lost[rows] = lost_share(landmarks.take(rows), surface_points(found.world.frames), gone)
     left = np.round(landmarks.patches * (1 - lost)).astype(np.int32)
     stays = np.flatnonzero((lost < STALE) & (left > 0))
     if points is not None:
@@ -40,7 +40,7 @@ def updated(world: LandmarkMap, found: SessionChanges) -> LandmarkMap:
         points = _only(points, elsewhere | (distance(points.position[points.rows], gone) > NEAR))
     kept = replace(
         world,
-        landmarks=take(replace(landmarks, patches=left), stays),
+        landmarks=replace(landmarks, patches=left).take(stays),
         sightings=world.sightings[:, stays],
         frames=_forgotten(world.frames, here, np.concatenate([gone, new])),
         points=points,

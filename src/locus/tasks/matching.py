@@ -9,6 +9,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.rows import Rows
 from locus.scenes.patches import patch_centres
 
 STUCK = 3.0  # patches: a match this close to its own image position may come from the position, not from what is seen
@@ -43,7 +44,7 @@ PAPER = Rule(mutual=False, min_score=0.7, continuity=5.0, top=100, refine=False)
 
 
 @dataclass(frozen=True, eq=False)
-class Matches:
+class Matches(Rows):
     """Pairs of spots in two images, the best score first."""
 
     pixels_a: Float[ndarray, "n 2"]
@@ -63,9 +64,6 @@ class Matches:
     grid_b: tuple[int, int]
     of_keypoints: bool = False
     """Whether they are between keypoints and not patches."""
-
-    def __len__(self) -> int:
-        return len(self.scores)
 
     @property
     def tolerance(self) -> float:

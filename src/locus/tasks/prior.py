@@ -9,7 +9,6 @@ from numpy import ndarray
 from locus.errors import LocusError
 from locus.geometry import pose_error
 from locus.landmarks import LandmarkMap
-from locus.landmarks.arrays import take
 from locus.tasks.landmark_matches import LandmarkMatches
 from locus.tasks.localize import Location
 
@@ -41,8 +40,8 @@ class Prior:
         rows = np.unique(local.sightings[frames].indices)
         return replace(
             local,
-            landmarks=take(local.landmarks, rows),
-            frames=take(local.frames, frames),
+            landmarks=local.landmarks.take(rows),
+            frames=local.frames.take(frames),
             sightings=local.sightings[frames][:, rows],
             frame_names=tuple(local.frame_names[frame] for frame in frames),
             points=None if local.points is None else local.points.take(frames),

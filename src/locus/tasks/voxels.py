@@ -12,6 +12,7 @@ from locus.errors import LocusError
 from locus.features.dense import SceneFeatures
 from locus.geometry import transform, upwards
 from locus.progress import track
+from locus.rows import Rows
 from locus.scenes import Frame
 
 SIDE = 0.08  # metres of a voxel
@@ -22,7 +23,7 @@ JUMP = 0.1  # of the depth: neighbouring pixels farther apart are of two surface
 
 
 @dataclass(frozen=True, eq=False)
-class Voxels:
+class Voxels(Rows):
     """One row a voxel."""
 
     position: Float[ndarray, "n 3"]
@@ -36,9 +37,6 @@ class Voxels:
     patches: csr_matrix
     """(n, patches of all frames): how many pixels of each patch show it."""
     up: Float[ndarray, " 3"]
-
-    def __len__(self) -> int:
-        return len(self.position)
 
     @property
     def neighbours(self) -> Int[ndarray, "e 2"]:

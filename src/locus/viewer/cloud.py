@@ -11,6 +11,7 @@ from locus.errors import LocusError
 from locus.features.dense import SceneFeatures
 from locus.geometry import transform
 from locus.progress import track
+from locus.rows import Rows
 
 PICTURE = 240  # pixels across, of the small images that frusta show and points are taken from
 MOST = 1_000_000  # points that a browser draws without effort
@@ -19,16 +20,13 @@ VOXEL = 0.012  # metres between points, where that gives no more than allowed
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud:
+class Cloud(Rows):
     """Points of the world, one a voxel; each with its frame's row and, row-major, its pixel in the small image."""
 
     points: Float32[ndarray, "n 3"]
     colours: UInt8[ndarray, "n 3"]
     frame: Int32[ndarray, " n"]
     pixel: Int32[ndarray, " n"]
-
-    def __len__(self) -> int:
-        return len(self.points)
 
 
 def gather(

@@ -12,7 +12,7 @@ from torch import Tensor
 from locus.errors import LocusError
 from locus.features.dense import SceneFeatures, scene_features
 from locus.landmarks import LandmarkMap, MapError
-from locus.landmarks.arrays import Landmarks, take
+from locus.landmarks.arrays import Landmarks
 from locus.model import LoCUS
 from locus.scenes import Scene
 from locus.tasks.cosegmentation import feature_at
@@ -107,7 +107,7 @@ class ViewedScene:
         """Those of one scale."""
         if self.world is None:
             return Landmarks.none(self.model.dimension)
-        return take(self.world.landmarks, np.flatnonzero(self.world.landmarks.scale == scale))
+        return self.world.landmarks.take(np.flatnonzero(self.world.landmarks.scale == scale))
 
     def query(self, hit: Hit, scale: int) -> Float[Tensor, " c"]:
         """The feature of what was clicked: `hit.index` is a frame's row, a landmark of the scale, or a point."""
