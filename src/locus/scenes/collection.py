@@ -13,7 +13,8 @@ from locus.scenes.scene import Scene
 def find_scenes(given: Sequence[str | Path], kind: str = "scene") -> list[Path]:
     """Paths of scenes, or of folders of another kind: as they are, globs expanded, and the lines of `.txt` lists.
 
-    Those lines are relative to the list.
+    Those lines are relative to the list. A JSON file beside a scene's folder, of the same name, tells about that scene: a
+    shell's `house-*` hands it over too, and it is passed over.
     """
     found: list[Path] = []
     for each in given:
@@ -21,6 +22,8 @@ def find_scenes(given: Sequence[str | Path], kind: str = "scene") -> list[Path]:
         if path.suffix == ".txt" and path.is_file():
             lines = [line.strip() for line in read_text(path).splitlines()]
             found += [path.parent / line for line in lines if line and not line.startswith("#")]
+        elif path.suffix == ".json" and path.with_suffix("").is_dir():
+            continue
         elif path.exists():
             found.append(path)
         else:
