@@ -13,8 +13,8 @@ from locus.scenes.scene import Scene
 def find_scenes(given: Sequence[str | Path], kind: str = "scene") -> list[Path]:
     """Paths of scenes, or of folders of another kind: as they are, globs expanded, and the lines of `.txt` lists.
 
-    Those lines are relative to the list. A JSON file beside a scene's folder, of the same name, tells about that scene: a
-    shell's `house-*` hands it over too, and it is passed over.
+    Those lines are relative to the list. A JSON file of a folder's name beside it tells about that scene, and is passed
+    over: a shell's `house-*` names it too.
     """
     found: list[Path] = []
     for each in given:
