@@ -142,7 +142,7 @@ def named_pairs(patches: ScenePatches, named: Sequence[PairLine]) -> list[FrameP
         pair = replace(pair_of(patches, a, b), line=line)
         if each.b_from_a is not None and each.intrinsics is not None:
             first, second = (
-                Camera(camera.width, camera.height, k[0, 0], k[1, 1], k[0, 2], k[1, 2])
+                Camera.from_opencv(k, camera.width, camera.height)
                 for camera, k in zip(pair.cameras, each.intrinsics, strict=True)
             )
             pair = replace(pair, b_from_a=each.b_from_a, cameras=(first, second))

@@ -115,7 +115,8 @@ def loftr_archive(root, shots, pairs):
 
 
 def glue_factory_list(root, shots, pairs):
-    matrix = " ".join(map(str, INTRINSICS.ravel()))
+    """Intrinsics are COLMAP's, which count from the image's corner."""
+    matrix = f"{FX} 0 {CX} 0 {FY} {CY} 0 0 1"
     lines = []
     for k, shot in enumerate(shots):
         save(root / "images" / "0015" / f"{k}.jpg", shot.image)

@@ -78,6 +78,12 @@ def test_cameras_are_carried_to_the_size_that_every_method_sees(write, tmp_path)
         assert np.allclose(pair.b_from_a, truth, atol=1e-9)
 
 
+def test_principal_points_of_megadepth_are_colmaps_and_stay_as_they_are(tmp_path):
+    glue_factory_list(tmp_path, SHOTS, CHOSEN)
+    camera = MegaDepth1500().load(tmp_path, SceneReading())[0].camera
+    assert (camera.fx, camera.fy, camera.cx, camera.cy) == (room.FX, room.FY, room.CX, room.CY)
+
+
 def test_models_and_keypoints_are_asked(tmp_path):
     superglue_list(tmp_path, SHOTS, CHOSEN[:2])
     words = ["scannet1500", tmp_path, "--methods", "classic", "sift-ratio", "--rule", "mutual", "--fit", tmp_path]

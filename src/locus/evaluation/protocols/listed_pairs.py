@@ -16,7 +16,7 @@ from locus.evaluation.protocols.image_pairs import ImagePair, PairedImage, PairP
 from locus.evaluation.published import SCANNET_1500
 from locus.evaluation.scene_patches import EvaluationError
 from locus.evaluation.table import Table
-from locus.geometry import invert, rigid
+from locus.geometry import Camera, invert, rigid
 from locus.scenes import SceneReading
 from locus.scenes.reading import camera_from_opencv, image_size, path_inside, read_matrix
 
@@ -75,7 +75,8 @@ class MegaDepth1500(PairPoses):
                     size = image_size(file)
                     scale = min(1.0, self.longest / max(size))
                     shown = round(size[0] * scale), round(size[1] * scale)
-                    camera = camera_from_opencv(matrix, size, listed)
+                    # The list keeps COLMAP's numbers, which count pixels from the image's corner as we do.
+                    camera = Camera(*size, *matrix[[0, 1, 0, 1], [0, 1, 2, 2]].tolist())
                     images[name] = PairedImage.of(name, file, camera, shown)
         return _scene(path, images, lines)
 
