@@ -44,7 +44,7 @@ format: $(VENV)/.dev
 # The pages of docs/ as a site, in a small environment of its own: they need nothing of LoCUS.
 $(VENV)-docs/.docs: $(INPUTS)
 	$(PYTHON) -m venv $(VENV)-docs
-	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.5" "mkdocstrings[python]>=0.27"
+	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.5" "mkdocstrings[python]>=0.27" "ruff>=0.9"
 	@touch $@
 
 docs: $(VENV)-docs/.docs
