@@ -50,6 +50,22 @@ def test_convert_writes_a_folder_that_loads(capsys, tmp_path):
     assert locus.load_scene(tmp_path / "model").format == "colmap"
 
 
+def test_a_part_of_a_scene_is_inspected_converted_and_viewed(capsys, tmp_path, monkeypatch):
+    import locus
+
+    monkeypatch.chdir(tmp_path)
+    layouts.tum(tmp_path / "walk", room.shots(4))
+    assert main(["convert", "walk", "--frames", "1::2", "--out", "half"]) == 0
+    names = [source.name for source in locus.load_scene("walk").sources]
+    assert [source.name for source in locus.load_scene("half").sources] == names[1::2]
+    main(["inspect", "walk", "--frames", ":3"])
+    assert "3 in the format tum" in capsys.readouterr().out
+    assert main(["inspect", "walk", "--frames", "4:"]) == 2
+    assert "--frames 4: leaves none of the 4 frames" in capsys.readouterr().err
+    assert main(["view", f"walk:{names[1]}", "--frames", "::2", "--model", "classic", "--port", "0"]) == 2
+    assert f"has no frame '{names[1]}'" in " ".join(capsys.readouterr().err.split())
+
+
 def help_of(capsys, *words):
     with pytest.raises(SystemExit) as stop:
         main([*words, "--help"])

@@ -123,6 +123,14 @@ def test_the_command_writes_a_sheet_and_masks(folder, tmp_path, capsys):
         assert set(np.unique(mask)) <= {0, 255}
 
 
+def test_a_part_of_the_scene_is_searched_and_a_wrong_pixel_costs_nothing(folder, tmp_path, capsys):
+    assert command(folder, tmp_path, f"{folder}:000002", x="80") == 2
+    assert "the pixel (80, 40) is not inside the image, which is 80×60" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "cache").exists()
+    assert command(folder, tmp_path, f"{folder}:000002", "--frames", "::2") == 0
+    assert "of 2 other views" in capsys.readouterr().out
+
+
 def test_a_frame_may_be_named_by_its_file_and_a_strangers_image_may_ask(folder, tmp_path, capsys):
     assert command(folder, tmp_path, folder / "images" / "000002.png") == 0
     assert "of 5 other views" in capsys.readouterr().out

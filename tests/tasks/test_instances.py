@@ -172,6 +172,15 @@ def test_the_command_ranks_a_scene(folder, scene, tmp_path, capsys):
     assert np.asarray(Image.open(tmp_path / "sheet.png")).shape[1] == 4 * 320 + 3 * 6
 
 
+def test_a_part_of_a_scene_is_searched_and_a_wrong_box_costs_nothing(folder, tmp_path, capsys):
+    cache = ["--cache", tmp_path / "cache"]
+    assert command(tmp_path, f"{folder}:000000", folder, "--box", 0, 0, 90, 10, *cache) == 2
+    assert "is not inside the image, which is 80×60 pixels" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "cache").exists()
+    command(tmp_path, f"{folder}:000000", folder, "--box", 0, 0, 40, 30, "--frames", "1:4", *cache)
+    assert "of 3 images" in capsys.readouterr().out
+
+
 def test_images_may_be_files_of_other_sizes(scene, tmp_path, capsys):
     for number, size in enumerate([(80, 60), (60, 80), (200, 90)]):
         Image.fromarray(scene[number].image).resize(size).save(tmp_path / f"{number}.png")

@@ -126,6 +126,8 @@ def test_words_that_join_no_session(here, tmp_path, capsys):
     assert "--add must be given too" in capsys.readouterr().err
     assert run("map", here / "walk", "--add", "--session-of", "hall", "--out", here / "map", folder=here) == 2
     assert "there is no environment hall" in capsys.readouterr().err
+    assert run("align", here / "map", here / "walk", "--frames", "23:", folder=here) == 2
+    assert "leaves none of the 23 frames" in capsys.readouterr().err
     assert run("align", here / "map", here / "walk", "--queries", 0, folder=here) == 2
     assert "at least one frame must be localized" in capsys.readouterr().err
 

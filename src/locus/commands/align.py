@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from locus.commands import options
-from locus.commands.options import check_first, map_and_network, network, say, write_answers
+from locus.commands.options import check_first, map_and_network, network, say, some_of, write_answers
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
 
@@ -15,6 +15,7 @@ def align(
     a: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="A")],
     b: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="B")],
     model: options.MapModel = None,
+    frames: options.Frames = ":",
     queries: int = 40,
     scale: options.Switch = False,
     trajectory: Path | None = None,
@@ -30,12 +31,13 @@ def align(
     Args:
         a: A map's folder, or a posed RGB-D scene, of which a map is made.
         b: A posed scene in coordinates of its own. Frames without depth are localized by colour alone.
+        frames: Use only these frames of B, START:STOP or START:STOP:STEP, counted from 0.
         queries: Frames of B that are localized, spread evenly over it.
         scale: Find the length of B's unit too. B's depth is not used then.
         trajectory: A file to write with the poses of all frames of B in A's coordinates, in the TUM benchmark's format.
     """
     check_first(trajectory, json, model=model)
-    session = reading.load(b)
+    session = some_of(reading.load(b), frames)
     first = None if (a / "map.safetensors").exists() else reading.load(a)
     from locus.features.dense import scene_features
     from locus.landmarks import LandmarkMap

@@ -14,6 +14,7 @@ from locus.commands.options import (
     network,
     say,
     shard_of,
+    some_of,
     write_answers,
 )
 from locus.errors import LocusError
@@ -103,8 +104,7 @@ def map_scenes(
         world = LandmarkMap.load(out) if add else None
         detector, lacking = detector_or_reason()
         for scene in opened:
-            if not len(some := scene[chosen]):
-                raise LocusError(f"--frames {frames} leaves none of the {len(scene)} frames of {scene.name}")
+            some = some_of(scene, frames, f"frames of {scene.name}")
             some, seen = replace(some, name=name or scene.name), sample_fingerprint(scene)
             if optimise or pose_graphs is not None:
                 drifting = DriftingScene.of(made_with, some, cache, progress=True)
@@ -177,10 +177,7 @@ def localize(
         out: A trajectory to write, in the TUM benchmark's format, of the images that were found.
     """
     check_first(out, json, model=model, maps=[map])
-    known = sources(open_inputs(images, reading))
-    chosen = known[frame_slice(frames)]
-    if not chosen:
-        raise LocusError(f"--frames {frames} leaves none of the {len(known)} images")
+    chosen = some_of(sources(open_inputs(images, reading)), frames, "images")
     from locus.scenes.trajectory import write_trajectory
     from locus.tasks.localize import localize as localize_image
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import tyro
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from locus.backbones.variants import VARIANTS
 from locus.errors import LocusError
+from locus.features.images import NamedImage
 from locus.files import write_json
 from locus.model.shipped import DEFAULT, MODELS
 from locus.scenes import Scene, SceneReading
@@ -83,6 +84,7 @@ Cluster = Annotated[
 ]
 CameraOfFiles = Annotated[FileCamera, tyro.conf.OmitArgPrefixes]
 JsonFile = Annotated[Path | None, tyro.conf.arg(help="A file to write with the answers, for machines.")]
+Sliced = TypeVar("Sliced", Scene, list[NamedImage])
 Reading = Annotated[SceneReading, tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff]
 
 
@@ -186,4 +188,11 @@ def frame_slice(text: str) -> slice:
             raise ValueError
     except (ValueError, TypeError):
         raise LocusError(f"frames are START:STOP or START:STOP:STEP, such as 0:40 or ::2, not {text!r}") from None
+    return chosen
+
+
+def some_of(known: Sliced, frames: str, what: str = "frames") -> Sliced:
+    """The part of a scene, or of a list of images, that --frames names."""
+    if not len(chosen := known[frame_slice(frames)]):
+        raise LocusError(f"--frames {frames} leaves none of the {len(known)} {what}")
     return chosen

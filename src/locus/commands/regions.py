@@ -6,10 +6,11 @@ from typing import Annotated
 import tyro
 
 from locus.commands import options
-from locus.commands.options import check_first, check_picture, network, say, write_answers
+from locus.commands.options import check_first, check_picture, network, say, some_of, write_answers
 from locus.errors import LocusError
 from locus.files import write_json
 from locus.model.shipped import DEFAULT
+from locus.scenes import Scene
 from locus.scenes.load import AS_STATED
 from locus.tasks.named_images import only_image, open_inputs, open_scene
 
@@ -23,6 +24,7 @@ def cosegment(
     y: Annotated[float, tyro.conf.Positional, tyro.conf.arg(metavar="Y")],
     scene: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE")] = None,
     model: options.ModelName = DEFAULT,
+    frames: options.Frames = ":",
     min_similarity: float | None = None,
     scale: options.Scale = 0,
     views: Views = 11,
@@ -48,7 +50,7 @@ def cosegment(
     check_first(out, folders=[masks], model=model)
     if scene is None and Path(image).is_file():
         raise LocusError("name the scene to look in after the pixel: IMAGE X Y SCENE")
-    searched = open_scene(image if scene is None else scene, reading)[0]
+    searched = some_of(open_scene(image if scene is None else scene, reading)[0], frames)
     asked = only_image(image, reading)
     from locus.features.dense import scene_features
     from locus.tasks import cosegmentation
@@ -57,6 +59,8 @@ def cosegment(
     from locus.tasks.region_pictures import marked, write_masks, write_sheet
 
     least = cosegmentation.MIN_SIMILARITY if min_similarity is None else min_similarity
+    height, width = asked.read().shape[:2]
+    cosegmentation.check_pixel(x, y, (width, height))
     made_with = network(model)
     seen = scene_features(made_with, searched, cache, progress=True)
     known = frame_features(seen)
@@ -80,6 +84,7 @@ def find(
     image: options.OneImage,
     others: options.Images,
     model: options.ModelName = DEFAULT,
+    frames: options.Frames = ":",
     box: tuple[float, float, float, float] | None = None,
     mask: Path | None = None,
     min_similarity: float | None = None,
@@ -108,21 +113,23 @@ def find(
         raise LocusError("say what to find: --box LEFT TOP RIGHT BOTTOM, or --mask FILE.png")
     check_picture(out, views)
     check_first(out, json, folders=[masks], model=model)
-    asked, searched = only_image(image, reading), open_inputs(others, reading)
+    asked, inputs = only_image(image, reading), open_inputs(others, reading)
+    searched = [some_of(each, frames) if isinstance(each, Scene) else each for each in inputs]
     from locus.tasks import instances
     from locus.tasks.cosegmentation import check_similarity, one_scale
     from locus.tasks.image_features import image_features, query_features
     from locus.tasks.region_pictures import MARK, outlined, write_masks, write_sheet
 
     least = check_similarity(instances.MIN_SIMILARITY if min_similarity is None else min_similarity)
+    height, width = asked.read().shape[:2]
+    if mask is not None:
+        marked = instances.read_mask(mask, (width, height))
+    else:
+        assert box is not None
+        marked = instances.box_mask(box, (width, height))
     made_with = network(model)
     known = list(image_features(made_with, searched, cache, progress=True))
     query = query_features(made_with, asked, known)
-    if mask is not None:
-        marked = instances.read_mask(mask, query.size)
-    else:
-        assert box is not None
-        marked = instances.box_mask(box, query.size)
     instance = instances.instance_of(one_scale(query.features, scale), marked)
     there = instances.MIN_SCORE if min_score is None else check_similarity(min_score)
     found = instances.find_instances([each for each in known if each is not query], instance, least, scale, there)

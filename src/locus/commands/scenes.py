@@ -17,11 +17,11 @@ from locus.commands.options import (
     Shard,
     Switch,
     check_first,
-    frame_slice,
     network,
     say,
     say_skipped,
     shard_of,
+    some_of,
 )
 from locus.errors import LocusError
 from locus.houses.house_settings import HouseSettings
@@ -31,7 +31,7 @@ from locus.scenes.load import AS_STATED
 from locus.scenes.writers import Target
 
 
-def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_STATED) -> int:
+def inspect(scene: ScenePath, page: Path | None = None, frames: Frames = ":", reading: Reading = AS_STATED) -> int:
     """Check a scene's poses, depth and overlap; say what repairs it.
 
     Prints one screen, writes one HTML page with pictures, and exits with 0 if the scene is sound and 1 if it is not.
@@ -44,7 +44,7 @@ def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_ST
     from locus.scenes.inspection import inspect as inspect_scene
     from locus.scenes.inspection_page import write_page
 
-    loaded = reading.load(scene)
+    loaded = some_of(reading.load(scene), frames)
     inspection = inspect_scene(loaded, progress=True)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="cyan", no_wrap=True)
@@ -58,7 +58,9 @@ def inspect(scene: ScenePath, page: Path | None = None, reading: Reading = AS_ST
     return 0 if inspection.sound else 1
 
 
-def convert(scene: ScenePath, out: Path, to: Target = "nerfstudio", reading: Reading = AS_STATED) -> int:
+def convert(
+    scene: ScenePath, out: Path, to: Target = "nerfstudio", frames: Frames = ":", reading: Reading = AS_STATED
+) -> int:
     """Write a scene of any format in another one.
 
     nerfstudio is also the native format: transforms.json, with depth and label PNGs.
@@ -69,7 +71,7 @@ def convert(scene: ScenePath, out: Path, to: Target = "nerfstudio", reading: Rea
     """
     from locus.scenes import export
 
-    loaded = reading.load(scene)
+    loaded = some_of(reading.load(scene), frames)
     say_skipped(loaded)
     say(f"Wrote {loaded.name} to {export(loaded, out, to, progress=True)} in the format {to}")
     return 0
@@ -89,7 +91,7 @@ def depth(
     if out.exists():
         raise LocusError(f"{out} exists already; choose another folder or remove it first")
     check_first(folders=[out], model=model)
-    loaded = reading.load(scene)[frame_slice(frames)]
+    loaded = some_of(reading.load(scene), frames)
     say_skipped(loaded)
     if len(loaded) < 2:
         raise LocusError(f"{loaded.name} has {len(loaded)} frames to find depth for; at least two are needed")

@@ -6,17 +6,18 @@ from typing import Annotated
 
 import tyro
 
-from locus.commands.options import Cache, ModelName, Reading, check_first, network, say
+from locus.commands.options import Cache, Frames, ModelName, Reading, check_first, network, say, some_of
 from locus.model.shipped import DEFAULT
 from locus.ports import check_free
 from locus.scenes.load import AS_STATED
-from locus.tasks.named_images import open_scene
+from locus.tasks.named_images import frame_index, open_scene
 
 
 def view(
     scene: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENE[:NAME]")],
     model: ModelName = DEFAULT,
     map: Path | None = None,
+    frames: Frames = ":",
     changes: Path | None = None,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -38,7 +39,10 @@ def view(
     """
     check_free(host, port)
     check_first(model=model, maps=[] if map is None else [map])
-    loaded, frame = open_scene(scene, reading)
+    whole, frame = open_scene(scene, reading)
+    loaded = some_of(whole, frames)
+    if frame is not None:
+        frame = frame_index(loaded, whole.sources[frame].name)
     from locus.viewer.serve import check_viser, server
 
     check_viser()

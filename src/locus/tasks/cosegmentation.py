@@ -28,13 +28,19 @@ class Region:
     """At the image's size; empty where nothing is similar enough."""
 
 
+def check_pixel(x: float, y: float, size: tuple[int, int]) -> None:
+    """Refuse a pixel outside an image of (width, height)."""
+    width, height = size
+    if not (0 <= x < width and 0 <= y < height):
+        raise LocusError(f"the pixel ({x:g}, {y:g}) is not inside the image, which is {width}×{height} pixels")
+
+
 def feature_at(
     features: Float[Tensor, "rows columns c"], x: float, y: float, size: tuple[int, int]
 ) -> Float[Tensor, " c"]:
     """The unit-length feature at a pixel of an image of (width, height), blended between the nearest patches."""
+    check_pixel(x, y, size)
     width, height = size
-    if not (0 <= x < width and 0 <= y < height):
-        raise LocusError(f"the pixel ({x:g}, {y:g}) is not inside the image, which is {width}×{height} pixels")
     place = torch.tensor([2 * x / width - 1, 2 * y / height - 1], dtype=features.dtype, device=features.device)
     blended = F.grid_sample(
         features.movedim(-1, 0)[None], place[None, None, None], padding_mode="border", align_corners=False
