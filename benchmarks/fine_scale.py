@@ -38,10 +38,10 @@ from locus.keypoints.fusion import PlacedKeypoints, usual_weights
 from locus.model import LoCUS
 from locus.objective import RetrievalObjective, draw_landmarks
 from locus.scenes import Frame, Scene, load_scene
-from locus.scenes.patches import patch_centres
+from locus.scenes.patches import patch_centres, points_at
 from locus.tasks.matching import matched_pixels
-from locus.tasks.relative_pose import points_at, relative_pose
-from locus.training.glue_pairs import Shot, true_matches
+from locus.tasks.relative_pose import relative_pose
+from locus.training.glue_pairs import PlacedFrame, true_matches
 
 BACKBONE, BLOCKS = "dinov2-small-focus", 2  # locus-small's own, after its second block
 RESOLUTION, STRIDE, DIMENSION = 420, 4, 64  # the image's shorter side, pixels between features, and their length
@@ -164,7 +164,7 @@ def compared(patches: ScenePatches, pairs: int, *networks: Any) -> Iterator[tupl
     seen = cache(lambda row: described(patches.frame(row).image, *networks))
     for pair in draw_pairs(patches, pairs, seed=0):
         found = [(patches.frame(row), seen(row)["XFeat"]) for row in (pair.a, pair.b)]
-        shots = [Shot.of(frame, PlacedKeypoints(each, torch.zeros(0, len(each), 1))) for frame, each in found]
+        shots = [PlacedFrame.of(frame, PlacedKeypoints(each, torch.zeros(0, len(each), 1))) for frame, each in found]
         partner, _ = true_matches(*shots)
         for (name, first), second in zip(seen(pair.a).items(), seen(pair.b).values(), strict=True):
             rows, scores = mutual(first, second)

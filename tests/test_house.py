@@ -43,6 +43,26 @@ def test_importing_locus_alone_is_quick():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
+def test_what_benchmarks_import_from_locus_is_there():
+    """Nothing else runs them, and importing all of it would take seconds."""
+    missing = []
+    for file in sorted((ROOT / "benchmarks").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "locus":
+                there = names_of(ROOT / "src" / node.module.replace(".", "/"))
+                missing += [f"{file.name}: {node.module}.{each.name}" for each in node.names if each.name not in there]
+    assert not missing
+
+
+def names_of(module):
+    """What a module (a path without its ending) defines or imports, or a package contains."""
+    file = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.alias)}
+    defined |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    return defined | {each.stem for each in module.glob("*")}
+
+
 def test_no_file_is_long():
     long = {
         str(file.relative_to(SOURCE)): n for file in FILES if (n := len(file.read_text().splitlines())) > MOST_LINES
