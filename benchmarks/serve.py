@@ -1,11 +1,12 @@
 """What the service answers a second on loopback, beside its network alone, and that the answers are right.
 
-    python benchmarks/serve.py MAP SCENE [--model NAME] [--requests 2000] [--clients 1 8 32]
+    python benchmarks/serve.py MAP SCENE [--model NAME] [--requests 2000] [--clients 1 8 32] [--kinds bare points]
 
 Frames of the scene, as JPEG, go to `locus serve` by so many clients at once, each of which asks again when it has its
 answer; the requests are shared evenly by the numbers of clients. First a copy of the map without points, then the map
-as it is. The network alone runs in this process, in batches of the same images, before and after each row; rates are
-divided by the mean of the two. Then more clients ask than may wait.
+as it is, or one of them. Two networks run alone in this process, in batches of the same images, before and after each
+row; rates are divided by the mean of the two. One is the model's, with its head. The other is the published backbone,
+all of its blocks, of which the model runs only the first and learns others. Then more clients ask than may wait.
 """
 
 import argparse
@@ -26,8 +27,10 @@ import numpy as np
 import torch
 from PIL import Image
 from prometheus_client.parser import text_string_to_metric_families
+from torch import Tensor, nn
 
-from locus import LandmarkMap, LoCUS, load_scene
+from locus import LandmarkMap, LoCUS, backbones, load_scene
+from locus.backbones import Backbone
 from locus.geometry import Camera
 from locus.model import load
 from locus.model.shipped import DEFAULT
@@ -57,45 +60,57 @@ def main() -> None:
     parser.add_argument("--model", default=DEFAULT)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--kinds", nargs="+", choices=["bare", "points"], default=["bare", "points"])
     arguments = parser.parse_args()
     model, scene, world = load(arguments.model), load_scene(arguments.scene), LandmarkMap.load(arguments.map)
     frames = [scene[index] for index in np.linspace(0, len(scene) - 1, IMAGES).astype(int)]
     queries = [Query.of(frame.image, frame.camera) for frame in frames]
     width, height = frames[0].camera.width, frames[0].camera.height
     print(f"{torch.get_num_threads()} threads, images of {width}×{height}, {model.name}, {len(world)} landmarks\n")
+    networks = (model, backbones.load(model.backbone.name))
     with tempfile.TemporaryDirectory() as folder:
         bare = replace(world, points=None)
-        maps = {"landmarks alone": (bare.save(Path(folder) / "bare"), bare)}
+        maps = {"bare": (bare.save(Path(folder) / "bare"), bare)}
         if world.points is not None:
-            maps["with points"] = (arguments.map, world)
-        for title, (where, used) in maps.items():
-            measure(title, where, used, model, queries, arguments)
-        turned_away(maps["landmarks alone"][0], queries, arguments.model)
+            maps["points"] = (arguments.map, world)
+        for kind in arguments.kinds:
+            measure(kind, *maps[kind], networks, queries, arguments)
+        turned_away(maps["bare"][0], queries, arguments.model)
 
 
 def measure(
-    title: str, folder: Path, world: LandmarkMap, model: LoCUS, queries: list[Query], arguments: argparse.Namespace
+    kind: str,
+    folder: Path,
+    world: LandmarkMap,
+    networks: tuple[LoCUS, Backbone],
+    queries: list[Query],
+    arguments: argparse.Namespace,
 ) -> None:
+    model, published = networks
+    images = torch.stack([model.prepare(query.pixels) for query in queries])
     expected = [world.localize(model, query.pixels, query.camera) for query in queries]
     share = max(IMAGES, arguments.requests // len(arguments.clients))
-    print(f"{title}: {share} requests a row")
-    print("clients  requests/s  × network  × backbone  p50 ms  p99 ms  errors  images a batch")
+    print(f"{kind}: {share} requests a row")
+    print(
+        f"clients  requests/s  × network  × {published.name}, {published.layer} blocks  "
+        "p50 ms  p99 ms  errors  images a batch"
+    )
     with served(folder, arguments.model, "--queue", str(max(arguments.clients))) as client:
         asked(client, queries, IMAGES, 2 * IMAGES)  # what is loaded when first used, and memory for whole batches
         start, wrong = metrics(client), 0.0
         for clients in arguments.clients:
-            before, alone = metrics(client), [rates(model, queries)]
+            before, alone = metrics(client), [rates(networks, images)]
             begin = time.perf_counter()
             answers = asked(client, queries, clients, share)
             rate = share / (time.perf_counter() - begin)
-            alone.append(rates(model, queries))
+            alone.append(rates(networks, images))
             network, backbone = np.mean(alone, axis=0)
             now = metrics(client)
             batch = share / (now["locus_batch_images_count"] - before["locus_batch_images_count"])
             errors = sum(answer.status_code != 200 for _, _, answer in answers)
             times = 1e3 * np.percentile([seconds for _, seconds, _ in answers], [50, 99])
             print(
-                f"{clients:7} {rate:11.2f} {rate / network:10.2f} {rate / backbone:11.2f} {times[0]:7.0f} "
+                f"{clients:7} {rate:11.2f} {rate / network:10.2f} {rate / backbone:27.2f} {times[0]:7.0f} "
                 f"{times[1]:7.0f} {errors:7} {batch:15.1f}"
             )
             wrong = max([wrong, *(difference(answer.json(), expected[row]) for row, _, answer in answers)])
@@ -111,17 +126,16 @@ def measure(
     print(f"largest difference from LandmarkMap.localize, in pose, covariance and probability: {wrong:.1e}\n")
 
 
-def rates(model: LoCUS, queries: list[Query]) -> tuple[float, float]:
-    """Images a second, of the whole network and of the backbone without its head."""
-    images = torch.stack([model.prepare(query.pixels) for query in queries])
+def rates(networks: tuple[nn.Module, ...], images: Tensor) -> list[float]:
+    """Images a second of each network."""
+    found = []
     with torch.no_grad():
-        found = []
-        for part in (model, model.backbone):
+        for network in networks:
             start = time.perf_counter()
             for _ in range(PASSES):
-                part(images)
+                network(images)
             found.append(PASSES * len(images) / (time.perf_counter() - start))
-    return found[0], found[1]
+    return found
 
 
 @contextmanager

@@ -138,6 +138,15 @@ def test_forms_that_are_none(client):
         assert isinstance(answer.json()["detail"], str)
 
 
+def test_what_was_sent_in_a_wrong_way_is_told_how_to_send_it(client):
+    text = client.post("/localize", data={"image": "photo.jpg", "intrinsics": json.dumps(INTRINSICS)})
+    assert "image: a file is expected, not text; with curl, -F NAME=@FILE" in text.json()["detail"]
+    for method, path, code in (("GET", "/localize", 405), ("POST", "/locate", 404)):
+        answer = client.request(method, path)
+        assert answer.status_code == code
+        assert answer.json()["detail"] == f"there is no {method} {path}; /docs lists what there is"
+
+
 def test_other_pages_refuse_what_they_cannot_use(client, shots):
     image = png(shots[0].image)
     pair = {"image_a": image, "image_b": image}

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 
 from locus.features.dense import scene_features
 from locus.landmarks import LandmarkMap
+from locus.serve import endpoints
 from locus.serve.endpoints import app_of
 from locus.serve.served_maps import ServedMaps
 from locus.serve.service import Service
@@ -61,6 +63,29 @@ def test_many_at_once_get_their_own_answers(client, service, world, model, shots
     for shot, answer in zip(shots, answers, strict=True):
         same(answer, world.localize(model, shot.image, places.CAMERA))
     assert service.waiting == 0
+
+
+def test_what_needs_no_features_is_done_while_the_network_is_busy(client, service, shots, monkeypatch):
+    found, forward = threading.Event(), service.model.forward
+
+    def detect(world, image):
+        found.set()
+        return None
+
+    def slow(images):
+        assert found.wait(10)
+        return forward(images)
+
+    monkeypatch.setattr(endpoints, "query_keypoints", detect)
+    monkeypatch.setattr(service.model, "forward", slow)
+    assert ask(client, shots[0]).json()["environment"] == "room"
+
+
+def test_a_calibration_of_another_image_is_doubted(client, shots):
+    assert ask(client, shots[0]).json()["doubt"] == ""
+    data = form(intrinsics=INTRINSICS | {"cx": 2 * room.CX, "cy": 2 * room.CY})
+    answer = client.post("/localize", files={"image": png(shots[0].image)}, data=data)
+    assert "the principal point is far off-centre" in answer.json()["doubt"]
 
 
 def test_an_image_of_elsewhere_is_not_here_and_says_why(client):

@@ -79,11 +79,13 @@ def _cross(
     block: Any, first: Float[Tensor, "1 n c"], second: Float[Tensor, "1 m c"], bias: Float[Tensor, "n m"]
 ) -> tuple[Float[Tensor, "1 n c"], Float[Tensor, "1 m c"]]:
     """LightGlue's cross-attention, with something added to its logits; its single head is all of the vector."""
-    keys = [block.to_qk(each) for each in (first, second)]
-    values = [block.to_v(each) for each in (first, second)]
+    keys = [
+        block.to_qk(each)[None] for each in (first, second)
+    ]  # (1, 1, n, c): torch is faster with heads than without
+    values = [block.to_v(each)[None] for each in (first, second)]
     told = [
-        F.scaled_dot_product_attention(keys[0], keys[1], values[1], attn_mask=bias),
-        F.scaled_dot_product_attention(keys[1], keys[0], values[0], attn_mask=bias.T),
+        F.scaled_dot_product_attention(keys[0], keys[1], values[1], attn_mask=bias)[0],
+        F.scaled_dot_product_attention(keys[1], keys[0], values[0], attn_mask=bias.T)[0],
     ]
     first, second = (
         each + block.ffn(torch.cat([each, block.to_out(message)], dim=-1))

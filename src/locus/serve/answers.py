@@ -18,6 +18,7 @@ class PoseAnswer(BaseModel):
     probability: float | None = Field(None, description="That the pose is right to 0.1 m and 5°.")
     confidence: float = Field(description="From 0 to 1, how far the matches are above chance: docs/maps.md.")
     reason: str = Field(description="Why there is no pose, in one sentence; empty if there is one.")
+    doubt: str = Field(description="What may be wrong with the intrinsics; empty if nothing speaks for it.")
     how: str = Field(description="What the pose was found from: landmarks or points.")
     matches: int = Field(description="With landmarks or points.")
     inliers: int = Field(description="Matches that agree with the pose.")

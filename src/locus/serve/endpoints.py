@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal
@@ -20,9 +21,12 @@ from locus.serve.service import Service
 from locus.serve.uploads import Intrinsics, PriorPose, calibrated_upload
 from locus.tasks.cosegmentation import MIN_SIMILARITY
 from locus.tasks.frame_ranking import rank_frames
+from locus.tasks.placed_points import query_keypoints
 
 EVERY = 1.0  # seconds between two looks at the maps' files
 OTHERS = 16  # images that a spot is looked for in at once
+
+NO_FILE = r"Value error, Expected UploadFile, received: <class '\w+'>"  # FastAPI's words
 
 log = logging.getLogger("locus.serve")
 
@@ -68,7 +72,10 @@ def app_of(service: Service, key: str | None = None) -> FastAPI:
         with service.admitted(1):
             return await service.answer(
                 lambda: [calibrated_upload("image", files[0], intrinsics, files[1], depth_scale)],
-                lambda images, features: service.localized(world, images[0], features[0], near, min_confidence),
+                lambda images, features, keypoints: service.localized(
+                    world, images[0], features[0], keypoints, near, min_confidence
+                ),
+                lambda images: query_keypoints(world, images[0].image),
             )
 
     @app.post("/retrieve", response_model=answers.Retrieved)
@@ -169,7 +176,14 @@ def app_of(service: Service, key: str | None = None) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         wrong = [f"{'.'.join(map(str, each['loc'][1:])) or 'the request'}: {each['msg']}" for each in error.errors()]
-        return JSONResponse({"detail": "; ".join(wrong[:3])}, 422)
+        sentence = re.sub(NO_FILE, "a file is expected, not text; with curl, -F NAME=@FILE", "; ".join(wrong[:3]))
+        return JSONResponse({"detail": sentence}, 422)
+
+    @app.exception_handler(404)
+    @app.exception_handler(405)
+    async def elsewhere(request: Request, error: HTTPException) -> JSONResponse:
+        sentence = f"there is no {request.method} {request.url.path}; /docs lists what there is"
+        return JSONResponse({"detail": sentence}, error.status_code, error.headers)
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> JSONResponse:

@@ -1,4 +1,4 @@
-"""What is behind the pages: a model, maps, the thread of the network and the thread that answers."""
+"""What is behind the pages: a model, maps, the thread of the network and those that answer."""
 
 import asyncio
 import base64
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,8 +19,10 @@ from PIL import Image
 from torch import Tensor
 
 from locus.errors import LocusError
+from locus.keypoints import Keypoints
 from locus.landmarks import LandmarkMap
 from locus.model import LoCUS
+from locus.scenes.consistency import camera_doubt
 from locus.serve.batching import Batcher
 from locus.serve.instruments import Metrics
 from locus.serve.limits import THE_LIMITS, Limits
@@ -29,23 +32,24 @@ from locus.tasks.localize import localize_features
 from locus.tasks.matched_pair import MatchedPair
 from locus.tasks.matching import PAPER, Rule
 from locus.tasks.named_images import CalibratedImage
-from locus.tasks.placed_points import query_points
+from locus.tasks.placed_points import query_placed
 from locus.tasks.prior import Prior
 
 PATCHES = 16_384  # of an image: the time of the network grows with their square
+ANSWERING = 2  # threads: with points, what follows the network takes longer than it, and else it would have to wait
 RULES = {"points": None, "mutual": Rule(), "paper": PAPER}
 Result = TypeVar("Result")
 
 
 class Service:
-    """Answers requests. The network runs in a thread of its own, and what follows it in another, at the same time."""
+    """Answers requests. The network runs in a thread of its own, and what follows it in others, at the same time."""
 
     def __init__(self, maps: ServedMaps, limits: Limits = THE_LIMITS, batch: int = 8, gather: float = 0.005) -> None:
         self.maps, self.limits, self.metrics = maps, limits, Metrics()
         self.model: LoCUS = maps.model
         self.batcher = Batcher(self.model, batch, gather, self.metrics.passed)
         self.waiting = 0
-        self._answering = ThreadPoolExecutor(1, "locus answers")
+        self._answering = ThreadPoolExecutor(ANSWERING, "locus answers")
         self._seconds = 0.0  # that an image takes, about
         self.metrics.landmarks.set(len(maps.world))
 
@@ -75,12 +79,18 @@ class Service:
         self,
         read: Callable[[], Sequence[CalibratedImage]],
         work: Callable[..., Result],
+        meanwhile: Callable[[Sequence[CalibratedImage]], Any] | None = None,
     ) -> Result:
-        """What `work` makes of images and their features, lists of equal length."""
+        """What `work` makes of images and their features, lists of equal length.
+
+        And of what `meanwhile` finds in the images, which takes no longer for it while the network is busy with them.
+        """
+        run = partial(asyncio.get_running_loop().run_in_executor, self._answering, self._timed)
         images, prepared = await asyncio.to_thread(self._prepared, read)
-        futures = [self.batcher.submit(each) for each in prepared]
-        features = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return await asyncio.get_running_loop().run_in_executor(self._answering, self._timed, work, images, features)
+        features = [asyncio.wrap_future(self.batcher.submit(each)) for each in prepared]
+        found = [] if meanwhile is None else [run(meanwhile, images)]
+        await asyncio.gather(*features, *found)
+        return await run(work, images, [each.result() for each in features], *(each.result() for each in found))
 
     def _prepared(
         self, read: Callable[[], Sequence[CalibratedImage]]
@@ -95,12 +105,10 @@ class Service:
                 )
         return images, [self.model.prepare(each.image) for each in images]
 
-    def _timed(
-        self, work: Callable[..., Result], images: Sequence[CalibratedImage], features: Sequence[Tensor]
-    ) -> Result:
+    def _timed(self, work: Callable[..., Result], *arguments: Any) -> Result:
         start = time.perf_counter()
         try:
-            return work(images, features)
+            return work(*arguments)
         finally:
             self.metrics.answering.inc(time.perf_counter() - start)
 
@@ -114,21 +122,25 @@ class Service:
         world: LandmarkMap,
         image: CalibratedImage,
         features: Float[Tensor, "scales rows columns c"],
+        keypoints: Keypoints | None,
         prior: Prior | None = None,
         min_confidence: float | None = None,
     ) -> dict[str, Any]:
-        """As `LandmarkMap.localize` says, if the answer is no farther from a prior pose than that allows."""
+        """As `LandmarkMap.localize` says, if the answer is no farther from a prior pose than that allows.
+
+        `keypoints` are `query_keypoints`.
+        """
         near = world if prior is None else prior.narrowed(world)
         if prior is not None and not len(near.frames):
             location = prior.nowhere()
         else:
-            placed = query_points(near, image.image, features)
+            placed = None if keypoints is None else query_placed(near, keypoints, features)
             location = localize_features(
                 near, features, image.camera, image.depth, placed, min_confidence=min_confidence
             )
             location = location if prior is None else prior.checked(location)
         exact = {"confidence": location.confidence, "probability": location.probability}
-        return location.described() | exact
+        return location.described() | exact | {"doubt": camera_doubt(image.camera)}
 
     def matched(
         self, images: Sequence[CalibratedImage], features: Sequence[Float[Tensor, "scales _ _ c"]], rule: str

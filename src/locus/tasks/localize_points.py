@@ -107,12 +107,12 @@ def most_similar(shown: Mapping[int, FramePoints], placed: PlacedKeypoints) -> l
     of_image = _together(placed)
     similarity = {}
     for frame, there in shown.items():
-        cosines = of_image @ _together(there.placed).T
-        if not cosines.numel():
+        cosines = (of_image @ _together(there.placed).T).numpy()
+        if not cosines.size:
             continue
-        best, partner = cosines.max(dim=1)
-        mutual = cosines.argmax(dim=0)[partner] == torch.arange(len(best))
-        similarity[frame] = float(best[mutual].sort(descending=True).values[:COUNTED].sum())
+        partner = cosines.argmax(axis=1)  # NumPy's takes a third of the time of torch's
+        mutual = np.flatnonzero(cosines.argmax(axis=0)[partner] == np.arange(len(partner)))
+        similarity[frame] = float(np.sort(cosines[mutual, partner[mutual]])[-COUNTED:].sum())
     chosen = sorted(similarity, key=lambda frame: -similarity[frame])[:FRAMES]
     return [(frame, shown[frame]) for frame in chosen]
 

@@ -8,7 +8,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from locus.errors import LocusError
-from locus.keypoints import Detector, detector
+from locus.keypoints import Detector, Keypoints, detector
 from locus.keypoints.fusion import PlacedKeypoints, point_scales
 from locus.keypoints.place_glue import PlaceGlue
 from locus.landmarks import LandmarkMap
@@ -71,7 +71,13 @@ def match_points(a: PlacedKeypoints, b: PlacedKeypoints) -> Matches:
 def query_points(
     world: LandmarkMap, image: UInt8[ndarray, "height width 3"], features: Float[Tensor, "scales rows columns c"]
 ) -> PlacedKeypoints | None:
-    """Those of an image to localize. None if the map has no points, or none that can be used, which a warning says."""
+    """Those of an image to localize, if there are `query_keypoints`."""
+    keypoints = query_keypoints(world, image)
+    return None if keypoints is None else query_placed(world, keypoints, features)
+
+
+def query_keypoints(world: LandmarkMap, image: UInt8[ndarray, "height width 3"]) -> Keypoints | None:
+    """None if the map has no points, or none that can be used, which a warning says. No features are needed yet."""
     if world.points is None:
         return None
     try:
@@ -81,4 +87,11 @@ def query_points(
     except LocusError as error:
         warnings.warn(f"the points of the map are not used: {error}", stacklevel=2)
         return None
-    return placed_points(image, features[point_scales(world.radii)])
+    return point_detector().detect(image)
+
+
+def query_placed(
+    world: LandmarkMap, keypoints: Keypoints, features: Float[Tensor, "scales rows columns c"]
+) -> PlacedKeypoints:
+    """Keypoints with the features that the map's points have."""
+    return PlacedKeypoints.of(keypoints, features[point_scales(world.radii)])
