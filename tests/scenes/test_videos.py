@@ -1,6 +1,7 @@
 """A video beside the trajectory of its camera."""
 
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 import locus
 from locus.cli import main
-from locus.errors import FrameError, SceneError
+from locus.errors import FrameError, LocusError, SceneError
 from locus.features.images import sources
 from locus.scenes.video import Video
 from tests.scenes import phone_layouts, refusals, room
@@ -135,3 +136,21 @@ def test_a_link_out_of_the_folder_is_refused(clip, tmp_path_factory):
     clip.with_suffix(".txt").symlink_to(outside)
     with pytest.raises(SceneError, match="points outside"):
         locus.load_scene(clip)
+
+
+@pytest.mark.parametrize("at", ["end", "middle"])
+@pytest.mark.parametrize("name", ["clip.avi", "clip.mpg", "clip.mkv"])
+def test_a_video_that_is_mostly_a_hole_is_refused_and_not_searched(tmp_path, name, at):
+    """FFmpeg looked for the next frame in all of three gigabytes, for minutes."""
+    file = tmp_path / name
+    phone_layouts.save_video(file, SHOTS)
+    content = file.read_bytes()
+    with file.open("r+b") as opened:
+        opened.truncate(3 * 2**30)
+        if at == "middle":
+            opened.seek(0, 2)
+            opened.write(content)
+    began = time.process_time()
+    with pytest.raises(LocusError, match="long stretch without content, so it is not whole; copy it again"):
+        Video(file).count()
+    assert time.process_time() - began < 1

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import BinaryIO
 
 import cv2
 import numpy as np
@@ -20,8 +21,7 @@ from locus.scenes.source import Source
 
 VIDEO_SUFFIXES = frozenset(".avi .m4v .mkv .mov .mp4 .mpeg .mpg .ogv .webm .wmv".split())  # noqa: SIM905
 
-MATROSKA = b"\x1a\x45\xdf\xa3"
-TAIL = 2**20  # bytes
+GAP = 2**20  # bytes
 
 
 class Video:
@@ -100,14 +100,30 @@ class Video:
 
     def _opened(self) -> cv2.VideoCapture:
         with opened(admitted(self.path), UNLIMITED) as file:
-            is_matroska = file.read(4) == MATROSKA
-            file.seek(-min(TAIL, os.fstat(file.fileno()).st_size), os.SEEK_END)
-            if is_matroska and not any(file.read()):  # FFmpeg would look for the next frame in all of them
-                raise LocusError(f"{self.path} ends in zeros, so it was not copied whole; copy it again")
+            if _has_gap(file):
+                raise LocusError(f"{self.path} has a long stretch without content, so it is not whole; copy it again")
         capture = cv2.VideoCapture(str(self.path))
         if not capture.isOpened():
             raise LocusError(f"{self.path} is not a video that OpenCV can read; convert it to MP4")
         return capture
+
+
+def _has_gap(file: BinaryIO) -> bool:
+    """Whether a file ends in zeros, or takes no room on disk somewhere: FFmpeg would look for frames in all of that."""
+    file.seek(4)
+    indexed = file.read(4) == b"ftyp"  # MP4 says where its frames are
+    size = file.seek(0, os.SEEK_END)
+    if indexed or size < GAP:
+        return False
+    file.seek(size - GAP)
+    if not any(file.read()):
+        return True
+    at = 0
+    while hasattr(os, "SEEK_HOLE") and (hole := os.lseek(file.fileno(), at, os.SEEK_HOLE)) < size:
+        at = os.lseek(file.fileno(), hole, os.SEEK_DATA)  # the end is not a hole, as was seen above
+        if at - hole >= GAP:
+            return True
+    return False
 
 
 @dataclass(frozen=True, eq=False)
