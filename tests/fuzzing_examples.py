@@ -37,29 +37,20 @@ from locus.scenes.scene import LabelClass
 from locus.tasks.probe import Probe
 from locus.training import train
 from locus.training.checkpoints import LAST, METRICS, SETTINGS, begin, load_state, read_metrics
-from tests import networks
+from tests import fuzzing_more, networks
+from tests.fuzzing_more import use_frames
 from tests.landmarks import places
 from tests.scenes import bags, layouts, phone_layouts, room, rtabmap_layout, test_hypersim
 from tests.training import launching
 
 SHOTS = room.shots(2)
-PIECES = ("camera", "world_from_camera", "depth", "image", "semantic", "instance", "points")
 HEADER = Header("a model", "1234", (0.2,), "dense", 0)
 TOKENS = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float16)
 
 
 def use_scene(path: Path) -> list[FrameError]:
     """Open a scene and ask its first frames for everything; what they refused."""
-    refused = []
-    for frame in locus.load_scene(path)[:3]:
-        for piece in (*PIECES, "image_state", "depth_state", "label_state"):
-            try:
-                value = getattr(frame, piece, None)
-                if callable(value):
-                    value()
-            except FrameError as error:
-                refused.append(error)
-    return refused
+    return use_frames(locus.load_scene(path))
 
 
 def scene(write: Callable[..., object], name: str = "scene") -> tuple[Callable, Callable]:
@@ -283,6 +274,7 @@ EXAMPLES: Mapping[str, tuple[Callable[[Path], object], Callable[[Path], object]]
     "meshes": (_mesh, _use_meshes),
     "images": (_images, _use_images),
     "list of scenes": (_list, lambda root: [use_scene(path) for path in find_scenes([root / "scenes.txt"])]),
+    **fuzzing_more.EXAMPLES,
     "check": (lambda root: (_map(root), _probe(root), _feature_file(root)), lambda root: check((root,))),
 }
 

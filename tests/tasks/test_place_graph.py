@@ -82,6 +82,14 @@ def test_a_damaged_or_missing_file_is_refused_in_a_sentence(graph, tmp_path):
     (tmp_path / GRAPH).write_text('{"nodes": [{"id": "room 1"}], "edges": []}')
     with pytest.raises(LocusError, match="is no graph of `locus map --graph`"):
         PlaceGraph.load(tmp_path)
+    for name, wrong in (("embedding", [1.0]), ("position", [0, 0, 1e999]), ("kind", "thing"), ("views", 3)):
+        graph.save(tmp_path / GRAPH)
+        told = json.loads((tmp_path / GRAPH).read_text())
+        del told["checksum"]
+        told["nodes"][0][name] = wrong
+        (tmp_path / GRAPH).write_text(json.dumps(told))
+        with pytest.raises(LocusError, match="or damaged"):
+            PlaceGraph.load(tmp_path)
     graph.save(tmp_path / GRAPH)
     content = bytearray((tmp_path / GRAPH).read_bytes())
     content[len(content) // 2] ^= 1

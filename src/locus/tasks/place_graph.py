@@ -135,19 +135,45 @@ class PlaceGraph:
         told = load_json(path)
         try:
             within = {edge["source"]: edge["target"] for edge in told["edges"] if edge["kind"] == "in"}
-            places = [GraphPlace(**_tuples(node), inside=within.get(node["id"])) for node in told["nodes"]]
-            edges = [(edge["source"], edge["target"], edge["kind"]) for edge in told["edges"] if edge["kind"] != "in"]
-            return cls(told["graph"]["model"], tuple(told["graph"]["radii"]), tuple(places), tuple(edges))
-        except (KeyError, TypeError) as error:
-            raise LocusError(f"{path} is no graph of `locus map --graph`: {type(error).__name__}: {error}") from None
+            places = tuple(_place(node, within.get(node["id"])) for node in told["nodes"])
+            links = [edge for edge in told["edges"] if edge["kind"] != "in"]
+            edges = tuple((str(edge["source"]), str(edge["target"]), str(edge["kind"])) for edge in links)
+            if not {end for edge in (*edges, *within.items()) for end in edge[:2]} <= {place.id for place in places}:
+                raise ValueError("an edge")
+            if len({len(place.embedding) for place in places}) > 1:
+                raise ValueError("its embeddings")
+            return cls(str(told["graph"]["model"]), _finite(told["graph"]["radii"]), places, edges)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LocusError(f"{path} is no graph of `locus map --graph`, or damaged (at {error})") from None
 
 
 def scale_of(radii: Sequence[float], kind: Kind) -> int:
     return int(np.abs(np.log(np.array(radii) / RADII[kind])).argmin())
 
 
-def _tuples(node: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in node.items()}
+def _place(node: dict[str, Any], inside: str | None) -> GraphPlace:
+    """A place as a file tells it, which may tell anything."""
+    if node["kind"] not in RADII:
+        raise ValueError("kind")
+    texts = {name: str(node[name]) for name in ("id", "kind", "environment")}
+    values = {name: _finite(node[name]) for name in ("position", "extent", "embedding")}
+    if len(values["position"]) != 3 or len(values["extent"]) != 3:
+        raise ValueError("position")
+    label, probability = node.get("label"), node.get("probability")
+    return GraphPlace(
+        **texts,  # ty: ignore[invalid-argument-type]
+        **values,
+        views=tuple(map(str, node["views"])),
+        inside=inside,
+        label=None if label is None else str(label),
+        probability=None if probability is None else _finite([probability])[0],
+    )
+
+
+def _finite(values: Sequence[Any]) -> tuple[float, ...]:
+    if not np.isfinite(numbers := np.array(values, np.float64)).all():
+        raise ValueError("a number")
+    return tuple(numbers.tolist())
 
 
 class _PlaceBuilder:

@@ -134,7 +134,7 @@ class Probe:
             scale, objects = int(stated["scale"]), bool(stated["objects"])
             return cls(classes, weight, bias, scale, objects, source, fingerprint, temperature)
         except (KeyError, TypeError, ValueError) as error:
-            raise ProbeError(f"the header of {path} is damaged: {type(error).__name__}: {error}") from None
+            raise ProbeError(f"the header of {path} is damaged (at {error}); fit the probe again") from None
 
 
 def fit_probe(

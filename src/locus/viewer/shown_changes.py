@@ -1,6 +1,5 @@
 """Changes on the page: what is gone in red, what is new in green, and an arrow from where a thing was."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ from jaxtyping import Float32
 from numpy import ndarray
 
 from locus.errors import LocusError
-from locus.files import read
+from locus.files import load_json
 from locus.viewer.panel import paragraph
 
 GONE, NEW, ARROW = (220, 30, 30), (20, 170, 70), (40, 40, 40)
 POINT = 0.05  # metres across
-LARGEST = 2**28  # bytes
 
 Points = Float32[ndarray, "_ 3"]
 
@@ -34,7 +32,7 @@ class ShownChange:
 def read_changes(path: Path) -> list[ShownChange]:
     """The changes in a file that `locus changes --json` wrote."""
     try:
-        return [_change(number, each) for number, each in enumerate(json.loads(read(path, LARGEST))["changes"], 1)]
+        return [_change(number, each) for number, each in enumerate(load_json(path)["changes"], 1)]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise LocusError(f"{path} does not hold changes ({error}); `locus changes --json` writes them") from None
 
