@@ -86,6 +86,7 @@ def trained(sample: Float32[ndarray, "n c"], count: int):
     width = sample.shape[1]
     if count <= EXACT:
         index = faiss.index_factory(width, "IVF1,Flat", faiss.METRIC_INNER_PRODUCT)
+        lists = index
     else:
         code, cells = min(CODE, width), 2 ** int(math.log2(2 * math.sqrt(count)))
         name = f"OPQ{code}_{-(-width // code) * code},IVF{cells},PQ{code}"
@@ -93,9 +94,9 @@ def trained(sample: Float32[ndarray, "n c"], count: int):
         rotation = faiss.downcast_VectorTransform(index.chain.at(0))
         rotation.niter, rotation.max_train_points = ROTATION_ROUNDS, ROTATION_ROWS
         lists = faiss.downcast_index(faiss.extract_index_ivf(index))
-        lists.cp.min_points_per_centroid = 1
         lists.pq.cp.max_points_per_centroid, lists.pq.cp.niter = CODE_ROWS, CODE_ROUNDS
         lists.do_polysemous_training = False  # takes most of the time, for a kind of search that is not used
+    lists.cp.min_points_per_centroid = 1  # else faiss warns of every small map: one cell has whatever there is
     index.train(sample if len(sample) else np.eye(1, width, dtype=np.float32))  # no landmarks of this scale yet
     return index
 
