@@ -23,6 +23,7 @@ COMMANDS = (
     "--help",
     "map --help",
     "train --help",
+    "eval --help",
     "eval retrieval --help",
     "localize nowhere --map MAP",
     "localize IMAGE --map nowhere",

@@ -7,12 +7,14 @@ import sys
 import time
 from dataclasses import fields
 from importlib.metadata import version
+from inspect import getdoc
 from types import SimpleNamespace
-from typing import Literal
+from typing import Literal, get_args
 
 import pytest
 
-from locus.cli import COMMANDS, main
+from locus.cli import COMMANDS, TASKS, main
+from locus.commands.benchmarks import Task
 from locus.commands.parsing import parsed
 from locus.errors import LocusError, to_install
 from locus.scenes import SceneReading
@@ -67,9 +69,11 @@ def test_a_part_of_a_scene_is_inspected_converted_and_viewed(capsys, tmp_path, m
 
 
 def help_of(capsys, *words):
-    with pytest.raises(SystemExit) as stop:
-        main([*words, "--help"])
-    assert stop.value.code == 0
+    try:
+        code = main([*words, "--help"])
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 0
     return capsys.readouterr().out
 
 
@@ -78,10 +82,9 @@ def test_every_command_has_help_that_fits_79_columns_and_names_what_it_takes(com
     monkeypatch.setenv("COLUMNS", "200")
     told = help_of(capsys, command)
     actions = re.search(r"\[-h\] \{(.*?)\}", told, re.DOTALL)
-    assert bool(actions) == (command in ("cache", "eval", "segment", "weights"))
-    pages = [told]
-    if actions:
-        pages += [help_of(capsys, command, each) for each in re.split(r",\s*", actions[1])]
+    assert bool(actions) == (command in ("cache", "segment", "weights"))
+    below = re.split(r",\s*", actions[1]) if actions else TASKS if command == "eval" else ()
+    pages = [told, *(help_of(capsys, command, each) for each in below)]
     for page in pages:
         assert len(page) > 200
         assert max(map(len, page.splitlines())) < 80
@@ -161,6 +164,9 @@ TOO_LATE = [
     "demo --pretrained locus-smal",
     "check",
     "frobnicate",
+    "eval --help",
+    "eval",
+    "eval retreival",
 ]
 
 
@@ -225,6 +231,17 @@ def test_the_summary_has_one_line_a_command(capsys):
     for command in COMMANDS:
         (line,) = [line for line in lines if line.startswith(f"  {command} ")]
         assert line.endswith(".")
+
+
+def test_the_tasks_of_eval_are_listed_as_they_are(capsys):
+    assert main(["eval", "--help"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    named = [get_args(task) for task in get_args(Task)]
+    tasks = {stated.name: stated.description or getdoc(command) for command, stated in named}
+    assert list(TASKS) == list(tasks)
+    for name, told in tasks.items():
+        assert f"{name} {TASKS[name]}" in words
+        assert told.startswith(TASKS[name][:-1])
 
 
 def test_the_version_is_the_packages(capsys):

@@ -1,10 +1,12 @@
 """The `locus` command: one verb per job, nothing but wiring."""
 
 import difflib
+import gc
 import inspect as introspection
 import os
 import signal
 import sys
+import textwrap
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -34,6 +36,22 @@ from locus.commands.view import view
 from locus.commands.weights import weights
 from locus.errors import LocusError
 from locus.files import cache_advice
+
+TASKS = {
+    "retrieval": "Does a landmark's feature find the patches that show the same spot?",
+    "correspondence": "Does the most similar patch of another view lie where the spot is?",
+    "pose": "How well is the motion between two frames found?",
+    "segmentation": "How well do a linear probe's labels fit?",
+    "localization": "Where were the frames taken that a map was not made from?",
+    "landmarks": "Are landmarks found again in views that took no part in choosing them?",
+    "regions": "Is a spot, or a marked thing, found in other views?",
+    "objects": "Are the things of a scene found as such?",
+    "reuse": "Does a landmark's embedding serve in other environments too?",
+    "yardstick": "All that a model is chosen by, with fixed settings.",
+    "ablate": "Train a grid of settings and evaluate each on the same unseen scenes.",
+    "protocol": "Measure by a published protocol, on data that you have downloaded.",
+    "paper": "Make the paper's three tables in its own protocol, from Matterport3D.",
+}
 
 
 def evaluate_tasks() -> Callable[..., int]:
@@ -74,11 +92,13 @@ GROUPS: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "Images": {"extract": extract, "match": match, "cosegment": cosegment, "find": find, "segment": segment},
 }
+GARBAGE = 50_000  # objects between two searches for cycles; Python's 700 take a sixth of the time of importing torch
 COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Exit code 2 and one sentence for whatever the user can put right."""
+    gc.set_threshold(GARBAGE)
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
@@ -116,19 +136,35 @@ def _run(words: list[str]) -> int:
         print(summary())
         return 0 if words else 2
     verb, *given = words
-    if verb not in COMMANDS:
-        close = difflib.get_close_matches(verb, COMMANDS, 1)
-        meant = f"did you mean {close[0]}?" if close else "`locus --help` lists them"
-        raise LocusError(f"there is no command {verb}; {meant}")
+    _known("command", verb, COMMANDS, "locus --help")
     command = COMMANDS[verb]
     if verb == "train":
         command = train_from(*defaults_of(given))
     if verb == "eval":
+        if given[:1] in ([], ["-h"], ["--help"]):
+            print(tasks())
+            return 0 if given else 2
+        _known("task", given[0], TASKS, "locus eval --help")
         command = evaluate_tasks()
     call = parsed(command, f"locus {verb}", given)
     if (address := call.keywords.get("cluster")) is not None:
         spread(main, [verb, *without(given, "--cluster")], address)
     return call()  # after a cluster: what is left to do when all parts are done
+
+
+def _known(kind: str, word: str, known: dict[str, Any], listing: str) -> None:
+    if word not in known:
+        close = difflib.get_close_matches(word, known, 1)
+        meant = f"did you mean {close[0]}?" if close else f"`{listing}` lists them"
+        raise LocusError(f"there is no {kind} {word}; {meant}")
+
+
+def tasks() -> str:
+    """What `locus eval --help` prints: every task in one line, without the seconds that importing them takes."""
+    lines = ["usage: locus eval TASK ...", "", "Make the paper's tables, for any methods, on any posed data.", ""]
+    lines += [textwrap.fill(f"  {name:<15} {what}", 79, subsequent_indent=" " * 18) for name, what in TASKS.items()]
+    lines += ["", "Finished parts are kept and skipped when the command is run again. Exits with 1"]
+    return "\n".join([*lines, "if a scene could not be measured. `locus eval TASK --help` explains a task."])
 
 
 def summary() -> str:
