@@ -20,6 +20,8 @@ from locus.tasks.place_graph import PlaceGraph
 from tests.networks import save
 from tests.scenes import layouts, room
 
+CAMERA = (room.FX, room.FY, room.CX, room.CY)
+
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
@@ -86,6 +88,21 @@ def test_an_image_file_needs_no_scene(here, capsys):
     code = run("localize", image, "--map", here / "map", "--model", "classic", "--min-confidence", 0)
     assert code in (0, 1)  # its camera is a guess
     assert "The camera is a guess" in capsys.readouterr().out
+
+
+def test_a_pose_by_a_guessed_camera_does_not_say_how_likely_right_it_is(here, tmp_path, capsys):
+    """However good the guess, nobody knows it."""
+    image, answers = next((here / "room/images").iterdir()), tmp_path / "answers.json"
+    words = ["localize", image, "--map", here / "map", "--model", "classic", "--min-confidence", 0, "--json", answers]
+    told = []
+    for camera in (["--fov", 2 * np.degrees(np.arctan(room.WIDTH / 2 / room.FX))], ["--camera", *CAMERA]):
+        assert run(*words, *camera) == 0
+        told.append(next(iter(json.loads(answers.read_text()).values())))
+    assert (told[0]["probability"], told[0]["covariance"]) == (None, None)
+    assert told[1]["probability"] > 0
+    by_guess, by_known = capsys.readouterr().out.split("The camera is a guess")
+    assert "probability" not in by_guess
+    assert "probability" in by_known
 
 
 def test_what_cannot_be_used_is_named_and_counted_and_the_rest_goes_on(here, tmp_path, capsys):

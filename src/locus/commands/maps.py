@@ -199,8 +199,10 @@ def localize(
                 written = monotonic()
             try:
                 image = calibrated(named, camera, rgb=rgb)
-                location = localize_image(
-                    world, made_with, image.image, image.camera, image.depth, min_confidence=min_confidence
+                location = image.trusted(
+                    localize_image(
+                        world, made_with, image.image, image.camera, image.depth, min_confidence=min_confidence
+                    )
                 )
             except LocusError as error:
                 unusable += 1

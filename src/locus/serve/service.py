@@ -138,7 +138,7 @@ class Service:
             location = localize_features(
                 near, features, image.camera, image.depth, placed, min_confidence=min_confidence
             )
-            location = location if prior is None else prior.checked(location)
+            location = image.trusted(location if prior is None else prior.checked(location))
         exact = {"confidence": location.confidence, "probability": location.probability}
         return location.described() | exact | {"doubt": camera_doubt(image.camera)}
 

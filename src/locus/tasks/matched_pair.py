@@ -68,7 +68,8 @@ class MatchedPair:
             None if each.depth is None else points_at(each.depth, each.camera, pixels)
             for each, pixels in ((a, matches.pixels_a), (b, matches.pixels_b))
         ]
-        return cls(a, b, matches, relative_pose(matches, a.camera, b.camera, *points, min_probability=min_probability))
+        pose = relative_pose(matches, a.camera, b.camera, *points, min_probability=min_probability)
+        return cls(a, b, matches, a.trusted(b.trusted(pose)))
 
     @property
     def true_b_from_a(self) -> Float[ndarray, "4 4"] | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from glob import has_magic
 from pathlib import Path
+from typing import Any, TypeVar
 
 from jaxtyping import Float, Float32, UInt8
 from numpy import ndarray
@@ -93,10 +94,12 @@ class FileCamera:
 
     @property
     def guess(self) -> str:
-        return f"The camera is a guess, {self.fov:g}° wide; give --camera fx fy cx cy if you know it"
+        unknown = "so how exact and how likely right a pose is is not known"
+        return f"The camera is a guess, {self.fov:g}° wide, {unknown}; give --camera fx fy cx cy if you know it"
 
 
 A_GUESS = FileCamera()
+Found = TypeVar("Found", bound=Any)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +119,10 @@ class CalibratedImage:
     def size(self) -> tuple[int, int]:
         """(width, height) in pixels."""
         return self.camera.width, self.camera.height
+
+    def trusted(self, found: Found) -> Found:
+        """A pose found with this camera. With a guess, what says how exact and how likely right it is would mislead."""
+        return replace(found, covariance=None, evidence=None) if self.guessed else found
 
 
 def calibrated(image: NamedImage, files: FileCamera, *, rgb: bool = False) -> CalibratedImage:
