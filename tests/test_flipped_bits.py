@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,22 @@ from locus.cli import main
 from locus.errors import LocusError
 from locus.features.feature_file import FeatureFile, Header, open_features
 from locus.features.frame_arrays import read_arrays, write_array
+from locus.files import save_json
 from locus.keypoints.place_glue import SHIPPED
 from locus.landmarks import LandmarkMap
+from locus.landmarks.indexing import build_index
+from locus.landmarks.map_files import GRAPH
+from locus.landmarks.map_index import MapIndex
 from locus.model import LoCUS
 from locus.model.shipped import MODELS
 from locus.scenes import export, load_scene
 from locus.scenes.scene import LabelClass
+from locus.tasks.place_graph import PlaceGraph
 from locus.tasks.probability import CURVES
 from locus.tasks.probe import Probe
 from locus.training import train
 from locus.training.checkpoints import LAST, METRICS, SETTINGS, load_state
+from locus.viewer.shown_changes import read_changes
 from tests.landmarks import places
 from tests.scenes import layouts, room
 from tests.training import launching
@@ -52,6 +59,14 @@ def ours(tmp_path_factory):
     write_array(root / "cache" / "tokens.npy", TOKENS)
     classes = (LabelClass(1, "wall", "stuff"), LabelClass(2, "chair", "thing"))
     Probe(classes, torch.randn(2, 8), torch.randn(2), 0, False, "a model", "1234").save(root / "probe.safetensors")
+    radii = (0.15, 0.6, 2.5)
+    seen = places.seen(places.scene(room.shots(6)), scales=3)
+    graphed = LandmarkMap.build(places.model(radii), seen)
+    graphed.save(root / "graphed")
+    PlaceGraph.build(graphed, seen).save(root / "graphed" / GRAPH)
+    if find_spec("faiss") is not None:
+        build_index([root / "map"], root / "index")
+    save_json(root / "changes" / "changes.json", {"changes": []})
     train([root / "room"], root / "run", SMALL, cache=root / "tokens")
     return root
 
@@ -64,6 +79,10 @@ LOADERS = {
     "f.h5": lambda file: open_features(file).close(),
     "cache": lambda file: read_arrays([file], np.float16, TOKENS.shape),
     "probe": Probe.load,
+    "graphed/map.safetensors": lambda file: LandmarkMap.load(file.parent),
+    "graphed/graph": PlaceGraph.load,
+    "index/index.json": lambda file: MapIndex.load(file.parent),
+    "changes": read_changes,
 }
 
 

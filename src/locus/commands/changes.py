@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from locus.commands import options
-from locus.commands.options import map_and_network, say, write_answers
+from locus.commands.options import map_and_network, say
+from locus.files import save_json
 from locus.model.shipped import DEFAULT
 from locus.scenes.load import AS_STATED
 
@@ -64,7 +65,9 @@ def changes(
             Console().print(table)
         say(found.sentence)
         say(f"Pictures: {write_page(found, session, earlier, page or Path(f'changes-{session.name}.html'))}")
-        write_answers(json, found.described())
+        if json is not None:
+            save_json(json, found.described())
+            say(f"Wrote {json}")
         if write is not None:
             newer = updated(world, found)
             write(newer)
