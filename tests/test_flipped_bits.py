@@ -25,6 +25,7 @@ from locus.model import LoCUS
 from locus.model.shipped import MODELS
 from locus.scenes import export, load_scene
 from locus.scenes.scene import LabelClass
+from locus.tasks.objects import FITTED
 from locus.tasks.place_graph import PlaceGraph
 from locus.tasks.probability import CURVES
 from locus.tasks.probe import Probe
@@ -162,7 +163,7 @@ def test_files_of_earlier_versions_load_and_have_no_checksum(ours, tmp_path, cap
 
 def test_what_comes_with_the_package_has_checksums(capsys):
     shipped = [str(folder) for folder in MODELS.values()]
-    assert main(["check", *shipped, str(SHIPPED), str(CURVES)]) == 0
+    assert main(["check", *shipped, str(SHIPPED), str(CURVES), str(FITTED)]) == 0
     assert "no checksum" not in capsys.readouterr().out
 
 

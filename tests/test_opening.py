@@ -14,6 +14,7 @@ from locus.errors import LocusError, SceneError
 from locus.evaluation.predictions import PosePredictions
 from locus.features.extraction import extract
 from locus.model import LoCUS
+from locus.opening import opened
 from locus.render.mesh_file import load_parts
 from locus.scenes.reading import read_depth
 from locus.training.checkpoints import read_metrics
@@ -187,3 +188,8 @@ def test_no_file_is_read_but_through_the_door():
             if method in ("read_text", "read_bytes") or ((name or method) == "open" and {"r", "rb"} & set(modes)):
                 found.append(file.name)
     assert set(found) == {"errors.py", "opening.py"}  # the first asks importlib what was installed
+
+
+def test_a_name_with_a_zero_is_one_sentence():
+    with pytest.raises(LocusError, match=r"^'a\\x00b' is no name of a file$"), opened(Path("a\0b")):
+        pass

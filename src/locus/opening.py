@@ -26,6 +26,8 @@ UNLIMITED = 2**63
 @contextmanager
 def opened(path: Path, largest: int = LARGEST) -> Generator[BinaryIO, None, None]:
     """A file to read."""
+    if "\0" in str(path):
+        raise LocusError(f"{str(path)!r} is no name of a file")
     if path.is_dir():
         raise LocusError(f"{path} is a folder; name a file")
     with open(path, "rb", opener=lambda *how: os.open(how[0], how[1] | getattr(os, "O_NONBLOCK", 0))) as file:

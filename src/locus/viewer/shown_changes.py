@@ -33,7 +33,7 @@ def read_changes(path: Path) -> list[ShownChange]:
     """The changes in a file that `locus changes --json` wrote."""
     try:
         return [_change(number, each) for number, each in enumerate(load_json(path)["changes"], 1)]
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+    except (LocusError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise LocusError(f"{path} does not hold changes ({error}); `locus changes --json` writes them") from None
 
 
