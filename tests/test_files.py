@@ -102,6 +102,10 @@ def test_content_counts_and_not_where_it_is(tmp_path):
     assert content_hash("a", "bc") != content_hash("ab", "c")
 
 
+def test_a_name_that_no_file_can_have_counts_as_no_file(tmp_path):
+    assert content_hash(tmp_path / "a\0b") == content_hash(tmp_path / "nowhere")
+
+
 def test_content_counts_where_size_and_time_stay_the_same(tmp_path):
     file = tmp_path / "image.png"
     file.write_bytes(b"one")

@@ -223,7 +223,7 @@ def content_hash(*parts: object) -> str:
             try:
                 state = part.stat()
                 digest.update(_file_hash(part, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
-            except OSError:
+            except (OSError, ValueError):  # a name with a zero in it
                 digest.update(b"no file")
         elif isinstance(part, np.ndarray):
             digest.update(f"{part.dtype} {part.shape}".encode())

@@ -31,6 +31,8 @@ class ShownChange:
 
 def read_changes(path: Path) -> list[ShownChange]:
     """The changes in a file that `locus changes --json` wrote."""
+    if not path.is_file():
+        raise LocusError(f"{path} does not exist; `locus changes --json` writes it")
     try:
         return [_change(number, each) for number, each in enumerate(load_json(path)["changes"], 1)]
     except (LocusError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
