@@ -166,7 +166,7 @@ TOO_LATE = [
     "frobnicate",
     "eval --help",
     "eval",
-    "eval retreival",
+    "eval retrieve",
 ]
 
 

@@ -66,6 +66,7 @@ def test_a_map_is_the_one_before_or_the_new_one_with_all_that_belongs_to_it(maps
         seen.add(found)
         if not gone:
             break
+    print(f"gone at each of {fatal} operations: a map that replaces another")
     assert fatal > 30
     assert seen == {2, 3}
 
@@ -82,6 +83,7 @@ def test_a_new_map_is_not_there_or_complete_once_it_was_opened(maps, tmp_path):
             assert there == whole, fatal
         if not gone:
             break
+    print(f"gone at each of {fatal} operations: a new map")
 
 
 def test_a_checkpoint_is_the_one_before_or_the_new_one(tmp_path):
@@ -99,6 +101,7 @@ def test_a_checkpoint_is_the_one_before_or_the_new_one(tmp_path):
         save_state(state(1), path)
         if not gone:
             break
+    print(f"gone at each of {fatal} operations: a checkpoint")
     assert fatal > 5
     assert seen == {1, 2}
     assert names(tmp_path) == ["last.pt"]
@@ -139,6 +142,7 @@ def test_a_feature_file_has_all_that_was_committed_and_is_whole(tmp_path):
         assert names(folder) == ["f.h5"], fatal
         if not gone:
             break
+    print(f"gone at each of {fatal} operations: a feature file that grows")
     assert fatal > 30
     assert counts == {2, 3, 4}
 
@@ -155,6 +159,7 @@ def test_a_new_feature_file_is_not_there_or_whole(tmp_path):
         path.unlink()
         if not gone:
             break
+    print(f"gone at each of {fatal} operations: a new feature file")
 
 
 def test_a_folder_is_not_there_or_whole(tmp_path):
@@ -173,6 +178,7 @@ def test_a_folder_is_not_there_or_whole(tmp_path):
         shutil.rmtree(tmp_path / "scene")
         if not gone:
             break
+    print(f"gone at each of {fatal} operations: a scene's folder")
     assert fatal > 10
 
 

@@ -118,6 +118,7 @@ def test_a_flipped_bit_is_noticed_every_time(ours, capsys, flips):
     capsys.readouterr()
     assert main(["check", str(ours)]) == 0
     printed = capsys.readouterr().out
+    print(f"{flips} of {flips} flipped bits noticed, in {len(chosen)} files")
     assert f"{ours / 'map'} (map): 4 sound\n" in printed
     assert "no checksum" not in printed.replace(f"{ours / 'room'}: 1 no checksum", "")
 

@@ -1,6 +1,7 @@
 """Other recordings of a mapped room, in coordinates of their own: align, and map --add --session-of, as typed."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -101,8 +102,10 @@ def test_a_session_is_merged_where_it_was_recorded(here, tmp_path, capsys):
     assert both.provenance["scenes"][1]["session of"] == "room"
     poses = tmp_path / "poses/room"
     assert [len(np.loadtxt(poses / name)) for name in ("room.txt", "walk.txt")] == [24, 23]
-    assert run(*words, folder=here) == 2  # it is there now
-    assert "in the map already, walk/000000 for one" in capsys.readouterr().err
+    shutil.copytree(here / "walk", tmp_path / "stroll")
+    for again in (here / "walk", tmp_path / "stroll"):  # it is there now, whatever its folder is called
+        assert run("map", again, *words[2:], folder=here) == 2
+        assert f"{again.name} is in the map already, in room" in capsys.readouterr().err
 
 
 def test_another_room_is_refused_and_nothing_is_written(here, tmp_path, capsys):

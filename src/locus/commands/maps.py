@@ -115,6 +115,8 @@ def map_scenes(
                     say(f"{scene.name}: {sentence}")
             before = {} if world is None else world.fingerprints
             how = {"most": most, "detector": detector, "cache": cache, "progress": True}
+            if session_of is not None and seen in before:
+                raise LocusError(f"{scene.name} is in the map already, in {before[seen]}; again it would count twice")
             if world is not None and session_of is not None:
                 world, aligned = join_session(world, session_of, made_with, some, **how)
                 say(f"{scene.name} was recorded {aligned.sentence}")
