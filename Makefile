@@ -54,11 +54,13 @@ docs: $(VENV)-docs/.docs
 results: $(VENV)/.dev
 	$(BIN)/python benchmarks/results.py $(RESULTS)
 
-# The wheel as a user gets it: built, installed alone in a fresh environment without any extra, and used there.
+# Sources and wheel as a user gets them: the wheel is built from the packed sources, installed alone, and used.
 wheel:
 	rm -rf dist $(VENV)-wheel
 	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --target $(VENV)-wheel/build hatchling
+	PYTHONPATH=$(VENV)-wheel/build $(VENV)-wheel/bin/python -m hatchling build -t sdist -d dist
+	$(VENV)-wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist dist/*.tar.gz
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd $(VENV)-wheel && bin/python -I ../tests/wheel_smoke.py
 
