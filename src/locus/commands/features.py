@@ -16,6 +16,7 @@ from locus.commands.options import (
     Shard,
     Switch,
     check_first,
+    counted,
     network,
     say,
     shard_of,
@@ -75,7 +76,7 @@ def extract(
             f"stopped; finished images are in {escape(str(out))}, and the same command goes on with the rest"
         )
         return 130
-    counts = [f"{summary.written} images written to {summary.path}"]
+    counts = [f"{counted(summary.written, 'image')} written to {summary.path}"]
     counts += [f"{summary.present} were there"] if summary.present else []
     counts += [f"{len(summary.skipped)} could not be read"] if summary.skipped else []
     by = f"{made_with.name} at keypoints of {found_by.name}" if found_by else made_with.name

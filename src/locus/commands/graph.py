@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from locus.commands.options import Switch, say
+from locus.commands.options import Switch, counted, say
 from locus.errors import LocusError
 from locus.scenes import Scene
 
@@ -53,7 +53,7 @@ class _GraphOptions:
         graph = PlaceGraph.joined(graphs)
         graph = graph if probe is None else named_by_probe(graph, probe)
         graph.save(out / GRAPH)
-        counts = ", ".join(f"{len(graph.of(kind))} {kind}s" for kind in ("room", "object", "spot"))
+        counts = ", ".join(counted(len(graph.of(kind)), kind) for kind in ("room", "object", "spot"))
         say(f"Wrote {out / GRAPH}: {counts}")
 
 

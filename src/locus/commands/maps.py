@@ -9,6 +9,7 @@ from locus.commands import options
 from locus.commands.graph import NO_GRAPH, GraphOptions
 from locus.commands.options import (
     check_first,
+    counted,
     frame_slice,
     maps_and_network,
     network,
@@ -140,7 +141,7 @@ def map_scenes(
         mapped = [scene[chosen] for scene in open_scenes(find_scenes(scenes), reading)]
         graph.write(out, world, made_with, mapped, cache)
     for scale, radius in enumerate(world.radii):
-        say(f"{int((world.landmarks.scale == scale).sum())} landmarks of {radius:g} m")
+        say(f"{counted(int((world.landmarks.scale == scale).sum()), 'landmark')} of {radius:g} m")
     if world.points is not None:
         say(f"{world.points.count.sum()} points")
     if lacking:
@@ -149,7 +150,7 @@ def map_scenes(
         for (environment, name), poses in trajectories_of(world).items():
             write_trajectory(trajectories / environment / f"{name}.txt", poses)
         say(f"Wrote {trajectories}: the poses of each scene's frames")
-    environments = f"{len(world.environments)} environment{'s' if len(world.environments) > 1 else ''}"
+    environments = counted(len(world.environments), "environment")
     say(f"Wrote {out}: {environments}, {len(world.frames)} frames; landmarks.ply opens in mesh viewers")
     return 0
 

@@ -94,6 +94,11 @@ def say(*sentences: str) -> None:
         Console(soft_wrap=True, highlight=False).print(escape(sentence))
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 frame`, `2 frames`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def say_skipped(scene: Scene) -> None:
     """Which frames were left out when a scene was opened, if any were."""
     if scene.skipped:

@@ -17,6 +17,7 @@ from locus.commands.options import (
     Shard,
     Switch,
     check_first,
+    counted,
     network,
     say,
     say_skipped,
@@ -146,12 +147,10 @@ def houses(
     numbers = range(seed, seed + count)[number::of]
     if changed_from is None:
         written = write_houses(out, numbers, settings, progress=True)
-        say(f"{len(written)} houses in {out}")
+        say(f"{counted(len(written), 'house')} in {out}")
     else:
         written = write_visits(out, changed_from, numbers, moves, settings, progress=True)
-        say(
-            f"{len(written)} visit{'s' if len(written) > 1 else ''} in {out}, with a JSON file each of what has changed"
-        )
+        say(f"{counted(len(written), 'visit')} in {out}, with a JSON file each of what has changed")
     if preview:
         say(f"Contact sheet: {write_preview(written, out)}")
     return 0

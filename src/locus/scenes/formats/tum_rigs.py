@@ -70,8 +70,9 @@ def read_rig(path: Path) -> TumRig:
         return replace(rig, calibration=file, size=None)
     if not rig.calibration:
         raise SceneError(
-            f"{path.name} does not say which TUM camera took it (freiburg1, 2 or 3); for another camera write "
-            f"'fx fy cx cy' and, if its lens distorts, 'k1 k2 p1 p2 k3' on one line to {file}"
+            f"{path.name} does not say which TUM camera took it: put freiburg1, freiburg2 or freiburg3 into the "
+            f"folder's name, or, for another camera, write 'fx fy cx cy' and, if its lens distorts, 'k1 k2 p1 p2 k3' "
+            f"on one line to {file}"
         )
     return rig
 
