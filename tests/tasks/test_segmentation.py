@@ -248,7 +248,7 @@ def test_files_that_are_no_probes_are_refused(tmp_path):
     with pytest.raises(LocusError, match="damaged"):
         Probe.load(file)
     stored(file, classes=[{"id": 1}])
-    with pytest.raises(LocusError, match=r"the header of .* is damaged"):
+    with pytest.raises(LocusError, match=r"the header of .* is damaged \(at 'name'\); fit"):
         Probe.load(file)
     fit_probe(blobs()).save(file)
     file.write_bytes(file.read_bytes()[:-20])
