@@ -78,6 +78,7 @@ def run_folder(folder: Path) -> dict[str, Any]:
 
 JOBS = {
     "extract": Job("extract {data}/a --model classic --batch 2 --out {here}/f.h5", features),
+    "extract hloc": Job("extract {data}/a --model classic --layout hloc --out {here}/f.h5", features),
     "convert": Job("convert {data}/a --out {here}/c", content),
     "houses": Job("houses {here}/h --frames-per-scene 3 --size 32 24", content),
     "train": Job(f"train {{data}}/a --val {{data}}/b --out {{here}}/r --cache {{cache}} {TRAIN}", run_folder),
