@@ -1,19 +1,17 @@
 """What an index of many maps finds, and what it costs.
 
-    python benchmarks/index.py many "houses/house-*" [--landmarks 10000000] [--kept runs/index]
-    python benchmarks/index.py places "houses/house-*" [--kept runs/index]
+    python benchmarks/index.py "houses/house-*" [--landmarks 10000000] [--kept runs/index]
 
 Every other frame of each house is mapped, and patches of the others are looked for. Milliseconds are of processor.
 
-`many`: the houses are multiplied by perturbed copies, each an environment of its own, all houses in one map, until
-there are --landmarks. A copy of a landmark is as similar to it as, in the median, the most similar one of another
-house. `locus index` makes the index. What it finds is compared with what comparing with all landmarks finds, and with
-the truth; once more for the houses alone, with cells and codes though they are few. Then the index is made once more
-and killed three times: both must have the same bytes.
+The houses are multiplied by perturbed copies, each an environment of its own, all houses in one map, until there are
+--landmarks. A copy of a landmark is as similar to it as, in the median, the most similar one of another house. `locus
+index` makes the index. What it finds is compared with what comparing with all landmarks finds, and with the truth; once
+more for the houses alone, with cells and codes though they are few. Then the index is made once more and killed three
+times: both must have the same bytes.
 
-`places`: is the house that an image was taken in found among all of them? Nothing is perturbed.
-
-All that takes long is kept in --kept, so that a run that was stopped goes on.
+All that takes long is kept in --kept, so that a run that was stopped goes on. Whether the right house is named, without
+copies: `benchmarks/places.py`.
 """
 
 import os
@@ -23,7 +21,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +34,7 @@ from scipy.optimize import brentq
 
 import locus
 from locus.features.dense import scene_features
-from locus.landmarks import LandmarkMap, MapError, disk_cells, indexing, merge
+from locus.landmarks import LandmarkMap, disk_cells, indexing, merge
 from locus.landmarks.indexing import build_index, landmarks_of
 from locus.landmarks.map_files import ARRAYS
 from locus.landmarks.map_index import ENVIRONMENT, NEIGHBOURS, OPENED, MapIndex
@@ -46,7 +43,6 @@ from locus.model.shipped import DEFAULT
 from locus.progress import track
 from locus.scenes.collection import find_scenes
 from locus.tasks.landmark_matches import likely_environments
-from locus.tasks.localize import localize_features
 
 KILLS = 3
 BLOCK = 2**18  # landmarks compared at a time
@@ -93,34 +89,6 @@ def many(
     names = sorted(file.name for file in whole.iterdir())
     same = all((whole / name).read_bytes() == (killed / name).read_bytes() for name in names)
     print(f"the same bytes: {same and names == sorted(file.name for file in killed.iterdir())}")
-
-
-def places(scenes: tyro.conf.Positional[tuple[str, ...]], kept: Path = Path("runs/index")) -> None:
-    """The share of images whose house is named."""
-    model, paths = load(DEFAULT), find_scenes(scenes)
-    mapped = {}
-    for path in track(paths, "maps", len(paths)):
-        with suppress(MapError):  # nothing is seen by two frames
-            mapped[path] = _mapped(model, path, kept)
-    index = build_index(list(mapped.values()), kept / "places")
-    print(f"{len(mapped)} of {len(paths)} houses have landmarks, {len(index)} in all")
-    first = among = named = right = 0
-    seconds = []
-    for path in track(mapped, "images", len(mapped)):
-        frame = locus.load_scene(path)[3]
-        features = model.features(frame.image).cpu()
-        order = np.argsort(-index.votes(features), kind="stable")
-        first += index.environments[order[0]] == path.name
-        among += path.name in [index.environments[number] for number in order[:OPENED]]
-        began = time.process_time()
-        found = localize_features(index.near(features), features, frame.camera, frame.depth)
-        seconds.append(time.process_time() - began)
-        named += found.here
-        right += found.environment == path.name
-    count = len(mapped)
-    print(f"the right one has the most votes {first / count:.3f}, is among {OPENED} {among / count:.3f};")
-    print(f"localized {named / count:.3f} of {count} images, {right / max(named, 1):.3f} of them in the right house;")
-    print(f"{1000 * np.median(seconds):.0f} ms an image, beside its features")
 
 
 def _mapped(model: LoCUS, path: Path, kept: Path) -> Path:
@@ -280,4 +248,4 @@ def _exact(index: MapIndex, asked: Float32[ndarray, "scales q c"]) -> list[Int64
 
 
 if __name__ == "__main__":
-    tyro.extras.subcommand_cli_from_dict({"many": many, "places": places})
+    tyro.cli(many)

@@ -123,7 +123,7 @@ def main() -> None:
         print("step | " + " | ".join(f"{frames:,} frames" for frames in arguments.frames) + " | slope", flush=True)
         for each in arguments.steps:
             taken = [measured(each, folder, frames) for frames in arguments.frames]
-            cells = [f"{seconds:.1f} s, {peak - bare:.0f} MB" for seconds, peak in taken]
+            cells = [f"{seconds:.2f} s, {peak - bare:.0f} MB" for seconds, peak in taken]
             if len(taken) > 1:
                 slope = np.polyfit(np.log(arguments.frames), np.log([seconds for seconds, _ in taken]), 1)[0]
                 cells.append(f"{slope:.2f}")
