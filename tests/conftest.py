@@ -7,6 +7,8 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # tests start many processes, which need not all compile the same files
+
 install_import_hook("locus", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")  # int is a float
 
 # Shared machines stall; a property that holds slowly still holds.
@@ -22,6 +24,19 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip(f"no real data in {REAL_DATA}; LOCUS_DATA names another folder")
     return REAL_DATA
+
+
+@pytest.fixture(scope="module")
+def little_light():
+    """For tests that look at other things than the smoothness of light: a few rays per vertex do."""
+    from locus.render import baking
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baking, "GATHER_RAYS", 3)
+        patch.setattr(baking, "WINDOW_RAYS", (2, 1))
+        patch.setattr(baking, "LAMP_RAYS", 1)
+        patch.setattr(baking, "BOUNCES", 1)
+        yield
 
 
 @pytest.fixture(scope="session")

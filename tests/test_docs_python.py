@@ -30,6 +30,8 @@ from tests.scenes import layouts, room
 
 PYTHON = re.compile(r"import \w|from [\w.]+ import |\w+ = (locus\.|[A-Z]\w+\()")  # how a block of Python begins
 
+pytestmark = pytest.mark.usefixtures("little_light")
+
 # Blocks that are not run: page, what the block begins with, why.
 NOT_RUN = {
     ("backbones.md", "model = locus.LoCUS.from_authors("): "needs the authors' file; tests/test_authors.py writes such",

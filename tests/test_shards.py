@@ -22,8 +22,14 @@ def scene(tmp_path):
     return folder
 
 
+def in_turn(*words: str | Path) -> None:
+    """The command's two halves, one after the other."""
+    for number in range(2):
+        assert main([*map(str, words), "--shard", f"{number}/2"]) == 0
+
+
 def in_two(*words: str | Path) -> None:
-    """The command in two processes at the same time, each with its half."""
+    """The same in two processes at the same time."""
     command = [sys.executable, "-m", "locus", *map(str, words)]
     halves = [subprocess.Popen([*command, "--shard", f"{number}/2"], text=True, stderr=-1) for number in range(2)]
     for half in halves:
@@ -52,18 +58,9 @@ def test_features_are_put_together_by_the_last(scene, tmp_path):
     assert not list(tmp_path.glob("*rank?.h5"))
 
 
-def test_houses_are_the_same(tmp_path):
-    words = ("--count", "3", "--seed", "4", "--frames-per-scene", "2", "--size", "32", "24")
-    in_two("houses", tmp_path / "two", *words)
-    assert main(["houses", str(tmp_path / "one"), *words]) == 0
-    one, two = files(tmp_path / "one"), files(tmp_path / "two")
-    assert len([name for name in one if name.endswith("transforms.json")]) == 3
-    assert one == two
-
-
 def test_a_map_finds_all_its_tokens(scene, tmp_path):
     words = ("map", scene, "--model", "classic", "--out", tmp_path / "map", "--cache")
-    in_two(*words, tmp_path / "two")
+    in_turn(*words, tmp_path / "two")
     assert not (tmp_path / "map").exists()
     assert main([*map(str, words), str(tmp_path / "one")]) == 0
     assert files(tmp_path / "one") == files(tmp_path / "two")
@@ -71,7 +68,7 @@ def test_a_map_finds_all_its_tokens(scene, tmp_path):
 
 def test_training_finds_all_its_tokens(scene, tmp_path):
     classic = ("--backbone", "classic", "--layer", "None", "--head", "linear", "--resolution", "None", "--copies", "1")
-    in_two("train", scene, *classic, "--out", tmp_path / "run", "--cache", tmp_path / "two")
+    in_turn("train", scene, *classic, "--out", tmp_path / "run", "--cache", tmp_path / "two")
     assert not (tmp_path / "run").exists()
     settings = Settings(backbone="classic", layer=None, head="linear", resolution=None, copies=1)
     assert cache_shard([scene], settings, (0, 1), cache=tmp_path / "one") == 18  # nine frames, and a copy of each

@@ -1,5 +1,4 @@
-"""Tests look at geometry, labels and files, not at the smoothness of light: a few rays per vertex do. And a house that
-one test has built serves the next, but for those that need a fresh one."""
+"""A house that one test has built serves the next, but for those that need a fresh one."""
 
 from functools import lru_cache
 
@@ -7,7 +6,6 @@ import pytest
 
 from locus.houses import generation
 from locus.houses.house import House, build
-from locus.render import baking
 
 light = House.lit
 
@@ -22,14 +20,9 @@ def lit(house: House):
     return light(house)
 
 
-@pytest.fixture(autouse=True, scope="package")
-def little_light():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(baking, "GATHER_RAYS", 3)
-        patch.setattr(baking, "WINDOW_RAYS", (2, 1))
-        patch.setattr(baking, "LAMP_RAYS", 1)
-        patch.setattr(baking, "BOUNCES", 1)
-        yield
+@pytest.fixture(autouse=True, scope="module")
+def only_little_light(little_light):
+    """In all of these tests."""
 
 
 @pytest.fixture

@@ -285,6 +285,16 @@ def test_the_command_writes_houses_and_a_sheet_and_says_so(reuse, tmp_path, caps
     assert "houses in" in capsys.readouterr().out
 
 
+def test_two_shards_leave_what_one_process_leaves(reuse, tmp_path):
+    words = ["--count", "2", "--seed", str(SEED), "--frames-per-scene", "2", "--size", "32", "24"]
+    for shard in ("1/2", "0/2"):
+        assert main(["houses", str(tmp_path / "two"), *words, "--shard", shard]) == 0
+    assert main(["houses", str(tmp_path / "one"), *words]) == 0
+    one, two = content(tmp_path / "one"), content(tmp_path / "two")
+    assert len([name for name in one if name.endswith("transforms.json")]) == 2
+    assert one == two
+
+
 @pytest.mark.parametrize("words", [["--count", "0"], ["--frames-per-scene", "0"], ["--models", "/nonexistent"]])
 def test_the_command_tells_mistakes_in_a_sentence(tmp_path, capsys, words):
     assert main(["houses", str(tmp_path / "out"), *words]) == 2

@@ -97,7 +97,7 @@ def broken_copy(source: Path, target: Path, apply, step: int = 1) -> Path:
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_real_data_broken_in_each_way_is_repaired(mistake, real_data, tmp_path):
     apply, expected = MISTAKES[mistake]
-    folder = broken_copy(real_data / "hololens", tmp_path / "broken", apply, step=3)
+    folder = broken_copy(real_data / "hololens", tmp_path / "broken", apply, step=5)
     inspection = inspect(locus.load_scene(folder, allow_outside=True))
     assert not inspection.sound
     assert set(inspection.repair) == set(expected)
@@ -220,7 +220,7 @@ def test_a_sample_of_frames_is_enough_to_doubt_a_scene(room_folder, tmp_path):
     assert "Not sound" in doubt(small) or "off-centre" in doubt(small)
 
 
-@pytest.mark.parametrize("frames", [5, 10, 20])
+@pytest.mark.parametrize("frames", [5, 20])
 @pytest.mark.parametrize("name", ["hololens", "tum/rgbd_dataset_freiburg1_xyz", "tum/rgbd_dataset_freiburg1_desk"])
 def test_few_frames_of_sound_data_get_no_repair(name, frames, real_data):
     scene = locus.load_scene(real_data / name)

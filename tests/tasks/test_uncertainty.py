@@ -23,7 +23,7 @@ from locus.tasks.uncertainty import (
 
 CAMERA = Camera(400, 300, 250.0, 260.0, 205.0, 148.0)
 OTHER = Camera(640, 480, 500.0, 480.0, 300.0, 250.0)
-DRAWS = 300
+DRAWS = 150
 
 
 def moved(pose, step):

@@ -55,7 +55,6 @@ ModelName = Annotated[
 ]
 Layer = Annotated[int | None, tyro.conf.arg(help="How many blocks of a bare backbone are run. By default all.")]
 Scale = Annotated[int, tyro.conf.arg(help="Which of the model's scales, counted from 0.")]
-MapFolder = Annotated[Path, tyro.conf.arg(help="The map's folder, as `locus map` writes it.")]
 MapsFolder = Annotated[
     Path, tyro.conf.arg(help="The folder of a map, as `locus map` writes it, or of an index, as `locus index` does.")
 ]

@@ -64,6 +64,7 @@ class Yardstick(Benchmark):
         return [*made, classes] if classes.columns else made
 
 
+_RETRIEVAL = Retrieval(radii=RADII, batches=8)
 _POSE = {"five points": RelativePoses(pairs=15), "3D": RelativePoses(pairs=15, solver="3d-3d")}
 _LOCALIZATION = {split: Localization(split=split, queries=24, elsewhere=0) for split in ("interleaved", "halves")}
 
@@ -76,7 +77,7 @@ def _scene(method: ModelMethod, patches: ScenePatches) -> Figures:
         for kind in (DEPTH, COLOUR):
             off = errors([query[kind] for query in queries], LEAST[kind])
             found[f"{split}, {kind}"] = float(within(off, RIGHT).mean())
-    retrieval = Retrieval(radii=RADII, batches=8).measure(method, patches)["radii"]
+    retrieval = _RETRIEVAL.measure(method, patches)["radii"]
     for radius, batches in retrieval.items():
         found[f"AP, {radius} m"] = float(np.mean([batch["cross-view"]["AP"] for batch in batches]))
     pairs = [pair for pair in Correspondence().measure(method, patches)["pairs"] if pair["patches"]]
