@@ -1,9 +1,11 @@
 """The benchmarks of the command `eval`, each with its options."""
 
 from dataclasses import dataclass, field
+from functools import reduce
 from inspect import getdoc
+from operator import or_
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import tyro
 from rich.console import Console
@@ -221,24 +223,27 @@ class EvaluatePaper:
         return worst
 
 
-def _named(benchmark: type[Benchmark]) -> object:
-    return tyro.conf.subcommand(benchmark.name, description=getdoc(benchmark))
+def _command(benchmark: type[Benchmark], options: Any = None) -> Any:
+    """Of a benchmark, with the options that every one has, or with more."""
+    named = tyro.conf.subcommand(benchmark.name, description=getdoc(benchmark))
+    return Annotated[options or Evaluate[benchmark], named]  # ty: ignore[invalid-type-form]
 
 
-Published = (
-    Annotated[Evaluate[SevenScenes], _named(SevenScenes)]
-    | Annotated[Evaluate[TwelveScenes], _named(TwelveScenes)]
-    | Annotated[Evaluate[Indoor6], _named(Indoor6)]
-    | Annotated[Evaluate[Rio10], _named(Rio10)]
-    | Annotated[Evaluate[ScanNet1500], _named(ScanNet1500)]
-    | Annotated[Evaluate[MegaDepth1500], _named(MegaDepth1500)]
-    | Annotated[Evaluate[SparsePlanes], _named(SparsePlanes)]
-    | Annotated[Evaluate[Probe3D], _named(Probe3D)]
-    | Annotated[Evaluate[Navi], _named(Navi)]
-    | Annotated[Evaluate[UtmPlaces], _named(UtmPlaces)]
-    | Annotated[Evaluate[BaiduMall], _named(BaiduMall)]
-    | Annotated[Evaluate[SeventeenPlaces], _named(SeventeenPlaces)]
+PUBLISHED = (
+    SevenScenes,
+    TwelveScenes,
+    Indoor6,
+    Rio10,
+    ScanNet1500,
+    MegaDepth1500,
+    SparsePlanes,
+    Probe3D,
+    Navi,
+    UtmPlaces,
+    BaiduMall,
+    SeventeenPlaces,
 )
+Published: Any = reduce(or_, map(_command, PUBLISHED))
 
 
 @dataclass(frozen=True)
@@ -251,21 +256,16 @@ class EvaluateProtocol:
         return self.which.run()
 
 
-Task = (
-    Annotated[EvaluateRetrieval, _named(Retrieval)]
-    | Annotated[Evaluate[Correspondence], _named(Correspondence)]
-    | Annotated[EvaluatePose, _named(RelativePoses)]
-    | Annotated[Evaluate[Segmentation], _named(Segmentation)]
-    | Annotated[Evaluate[Localization], _named(Localization)]
-    | Annotated[Evaluate[LandmarkRecall], _named(LandmarkRecall)]
-    | Annotated[Evaluate[Regions], _named(Regions)]
-    | Annotated[Evaluate[ObjectGroups], _named(ObjectGroups)]
-    | Annotated[Evaluate[Reuse], _named(Reuse)]
-    | Annotated[Evaluate[Yardstick], _named(Yardstick)]
-    | Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")]
-    | Annotated[EvaluateProtocol, tyro.conf.subcommand("protocol")]
-    | Annotated[EvaluatePaper, tyro.conf.subcommand("paper")]
+TASKS = (
+    _command(Retrieval, EvaluateRetrieval),
+    _command(Correspondence),
+    _command(RelativePoses, EvaluatePose),
+    *map(_command, (Segmentation, Localization, LandmarkRecall, Regions, ObjectGroups, Reuse, Yardstick)),
+    Annotated[EvaluateAblate, tyro.conf.subcommand("ablate")],
+    Annotated[EvaluateProtocol, tyro.conf.subcommand("protocol")],
+    Annotated[EvaluatePaper, tyro.conf.subcommand("paper")],
 )
+Task: Any = reduce(or_, TASKS)
 
 
 def evaluate(task: Annotated[Task, tyro.conf.arg(name="")]) -> int:
