@@ -84,6 +84,10 @@ def test_vlad_sums_what_the_words_leave():
     assert vlad(features, words) == pytest.approx(expected)
 
 
+def at_infinity(root):
+    (root / "query_gt/img3.camera").write_text("1e999 0 0\n80 60")
+
+
 @pytest.mark.parametrize(
     ("protocol", "write", "spoil", "sentence"),
     [
@@ -94,6 +98,7 @@ def test_vlad_sums_what_the_words_leave():
             "tell its position",
         ),
         (BaiduMall, baidu, lambda root: (root / "query_gt/img3.camera").write_text("1\n"), "not the camera's position"),
+        (BaiduMall, baidu, at_infinity, "position is not a number"),
         (SeventeenPlaces, seventeen, lambda root: save(root / "ref/a.jpg", SHOTS[0].image), "called by its number"),
         (SeventeenPlaces, utm, lambda root: None, "holds no images"),
     ],

@@ -67,7 +67,7 @@ class Navi(DenseCorrespondence):
         except LocusError as error:
             raise EvaluationError(f"{folder}: {error}") from None
         except (KeyError, TypeError, ValueError) as error:
-            raise EvaluationError(f"{folder / 'annotations.json'} is not NAVI's ({error!r})") from None
+            raise EvaluationError(f"{folder / 'annotations.json'} is not NAVI's (at {error})") from None
         pairs = self._pairs(sorted(images, key=lambda image: image.name))
         if not pairs:
             raise EvaluationError(f"{folder} has no two images within {LARGEST_TURN:g}° of each other")

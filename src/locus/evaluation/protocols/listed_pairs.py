@@ -151,5 +151,5 @@ def _arrays(path: Path) -> dict[str, ndarray]:
             return {name: stored[name] for name in stored.files}
     except EvaluationError:
         raise
-    except Exception as error:  # an archive's headers are Python expressions, and may fail like any
-        raise EvaluationError(f"{path} is not an archive of plain arrays ({error})") from None
+    except Exception:  # an archive's headers are Python expressions, and may fail like any
+        raise EvaluationError(f"{path} is not an archive of plain arrays; download it again") from None

@@ -107,6 +107,8 @@ def _scene(
     path: Path, parts: Sequence[Sequence[Path]], positions: Sequence[Float[ndarray, "_ d"]], within: float
 ) -> PlaceScene:
     """Images are of one place if their positions lie so near each other."""
+    if not all(np.isfinite(part).all() for part in positions):
+        raise EvaluationError(f"{path} has an image whose position is not a number; download it again")
     near = KDTree(positions[0]).query_ball_point(positions[1], within)
     images = [image for part in parts for image in part]
     return PlaceScene(

@@ -49,7 +49,7 @@ class SparsePlanes(PairPoses):
         except LocusError as error:
             raise EvaluationError(f"{file}: {error}") from None
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise EvaluationError(f"{file} is not SparsePlanes' list of pairs ({error!r})") from None
+            raise EvaluationError(f"{file} is not SparsePlanes' list of pairs (at {error})") from None
         if not pairs:
             raise EvaluationError(f"{file} has no pair")
         return PairScene(path.resolve().name, "pairs", list(images.values()), folder=path, pairs=tuple(pairs))
