@@ -173,6 +173,11 @@ def test_damage_is_noticed_before_it_is_used_and_mended_by_making_it_again(many,
     assert content(index.folder) == whole
 
 
+def test_a_folder_without_an_index_is_one_sentence(tmp_path):
+    with pytest.raises(LocusError, match="holds no index"):
+        MapIndex.load(tmp_path)
+
+
 def test_a_scale_may_have_no_landmarks(tmp_path, capfd):
     seen = places.seen(places.scene(room.shots(6)), scales=2)
     built = LandmarkMap.build(places.model((0.15, 0.3)), seen)

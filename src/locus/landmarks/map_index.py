@@ -76,6 +76,8 @@ class MapIndex:
     def load(cls, folder: str | Path) -> "MapIndex":
         """An index from its folder. Maps are opened when they are needed."""
         folder = Path(folder)
+        if not (folder / INDEX).is_file():
+            raise MapError(f"{folder} holds no index (there is no {INDEX}); `locus index` makes one")
         header = load_json(folder / INDEX)
         if (header.get("kind"), header.get("version")) != (KIND, VERSION):
             raise MapError(f"{folder / INDEX} is not an index of this LoCUS; make it again with `locus index`")
