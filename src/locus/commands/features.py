@@ -7,20 +7,8 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from locus.commands.options import (
-    Cluster,
-    Images,
-    Layer,
-    ModelName,
-    Reading,
-    Shard,
-    Switch,
-    check_first,
-    counted,
-    network,
-    say,
-    shard_of,
-)
+from locus.commands import options
+from locus.commands.options import check_first, counted, network, say, shard_of
 from locus.errors import LocusError
 from locus.features.images import sources
 from locus.model.shipped import DEFAULT
@@ -29,19 +17,19 @@ from locus.tasks.named_images import open_inputs
 
 
 def extract(
-    inputs: Images,
-    model: ModelName = DEFAULT,
+    inputs: options.Images,
+    model: options.ModelName = DEFAULT,
     out: Path = Path("features.h5"),
     layout: Literal["dense", "hloc"] = "dense",
     scale: int = 0,
     keypoints: str | None = None,
-    layer: Layer = None,
+    layer: options.Layer = None,
     batch: int | None = None,
     workers: int = 2,
     every: int = 1,
-    shard: Shard = "0/1",
-    cluster: Cluster = None,  # taken by locus.cli
-    reading: Reading = AS_STATED,
+    shard: options.Shard = "0/1",
+    cluster: options.Cluster = None,  # taken by locus.cli
+    reading: options.Reading = AS_STATED,
 ) -> int:
     """Write the features of images, videos or scenes to one HDF5 file.
 
@@ -89,7 +77,7 @@ def export(
     out: Path | None = None,
     hub: Path | None = None,
     size: tuple[int, int] | None = None,
-    half: Switch = False,
+    half: options.Switch = False,
     start: float = 0.0,
     backbone: str | None = None,
 ) -> int:
