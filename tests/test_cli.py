@@ -15,6 +15,7 @@ import pytest
 
 from locus.cli import COMMANDS, TASKS, main
 from locus.commands.benchmarks import Task
+from locus.commands.options import counted
 from locus.commands.parsing import parsed
 from locus.errors import LocusError, to_install
 from locus.scenes import SceneReading
@@ -66,6 +67,10 @@ def test_a_part_of_a_scene_is_inspected_converted_and_viewed(capsys, tmp_path, m
     assert "--frames 4: leaves none of the 4 frames" in capsys.readouterr().err
     assert main(["view", f"walk:{names[1]}", "--frames", "::2", "--model", "classic", "--port", "0"]) == 2
     assert f"has no frame '{names[1]}'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_one_thing_is_not_several():
+    assert (counted(0, "frame"), counted(1, "frame"), counted(2, "frame")) == ("0 frames", "1 frame", "2 frames")
 
 
 def help_of(capsys, *words):

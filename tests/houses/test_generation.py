@@ -282,7 +282,7 @@ def test_the_command_writes_houses_and_a_sheet_and_says_so(reuse, tmp_path, caps
     assert main([*words, "--frames-per-scene", "6"]) == 0
     assert (tmp_path / "out" / f"house-{SEED:06d}" / "transforms.json").exists()
     assert (tmp_path / "out" / "preview.jpg").exists()
-    assert "houses in" in capsys.readouterr().out
+    assert "1 house in" in capsys.readouterr().out
 
 
 def test_two_shards_leave_what_one_process_leaves(reuse, tmp_path):

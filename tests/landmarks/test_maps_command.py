@@ -10,6 +10,7 @@ import trimesh
 from PIL import Image
 
 from locus.cli import main
+from locus.commands.options import counted
 from locus.errors import WeightsError
 from locus.files import lock
 from locus.landmarks import LandmarkMap
@@ -284,7 +285,7 @@ def test_a_second_writer_meets_a_sentence(here, tmp_path, capsys):
 def test_a_graph_of_rooms_objects_and_spots_is_written_beside_the_map(here, tmp_path, capsys):
     assert run("map", here / "room", "--model", "classic", "--out", tmp_path / "map", "--graph", cache=here) == 0
     graph = PlaceGraph.load(tmp_path / "map")
-    counts = ", ".join(f"{len(graph.of(kind))} {kind}s" for kind in ("room", "object", "spot"))
+    counts = ", ".join(counted(len(graph.of(kind)), kind) for kind in ("room", "object", "spot"))
     assert f"graph.json: {counts}" in capsys.readouterr().out.replace("\n", " ")
     assert all(graph.of(kind) for kind in ("room", "object", "spot"))
     LandmarkMap.load(tmp_path / "map").save(tmp_path / "map")
