@@ -4,7 +4,8 @@
     python benchmarks/changes.py --still SCENE... [--second SCENE]
 
 FOLDER holds houses and their visits, as `locus houses` and `locus houses --changed-from` write them. Each visit is
-aligned with the map of its house and compared with it. A change is observable if its thing is shown by two frames of
+aligned with the map of its house and compared with it; with --same-coordinates no map is made, and true coordinates are
+taken. A change is observable if its thing is shown by two frames of
 its own recording, and two frames of the other recording look at its place. What has moved, but is observable at one of
 its places only, should be called gone, or new. An answer is right if half of its surface lies in the thing's box, and
 no other answer has been counted there. Maps and alignments are kept in --kept.
@@ -15,7 +16,7 @@ recording in the same coordinates. That needs no model, for things are only call
 
 import argparse
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,19 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from locus import LandmarkMap, load_scene
+from locus.features.dense import scene_features
 from locus.files import load_json, write_json
 from locus.geometry import invert, transform
 from locus.landmarks import session_of
 from locus.landmarks.arrays import Frames
-from locus.landmarks.coarse_depth import coarse_depth
-from locus.model import load
+from locus.landmarks.coarse_depth import coarse_depth, coarse_kinds
+from locus.model import LoCUS, load
 from locus.model.shipped import DEFAULT
 from locus.progress import track
-from locus.rows import joined
 from locus.scenes import Scene
 from locus.tasks.changed_surfaces import changed_surfaces
 from locus.tasks.placed_points import detector_or_reason
-from locus.tasks.session_changes import PROBABILITY, Change, compare
+from locus.tasks.session_changes import PROBABILITY, Change, compare, frame_changes
 from locus.tasks.sessions import AlignmentError, align_session
 
 PIXELS = 100  # of a thing, that a frame must show
@@ -59,8 +60,9 @@ def main() -> None:
     told = parser.parse_args()
     for path in told.still:
         frames = frames_of(path)
-        a, b = (frames[::2], frames[1::2]) if told.second is None else (frames, frames_of(told.second))
-        surfaces = [*changed_surfaces(joined(a), joined(b)), *changed_surfaces(joined(b), joined(a))]
+        halves = frames.take(slice(None, None, 2)), frames.take(slice(1, None, 2))
+        a, b = halves if told.second is None else (frames, frames_of(told.second))
+        surfaces = [*changed_surfaces(a, b), *changed_surfaces(b, a)]
         found = sum(surface.probability >= PROBABILITY for surface in surfaces)
         print(f"{path.name:36} {len(a):4} and {len(b):4} frames: {found} changes", flush=True)
     if told.folder is None:
@@ -86,14 +88,21 @@ def main() -> None:
     print(f"{len(still)} visits without changes: {sum(still)} false changes, in {np.count_nonzero(still)} of them")
 
 
-def frames_of(path: Path) -> list[Frames]:
-    """What a map knows of each frame when only changes matter."""
-    frames = []
-    for frame in load_scene(path):
-        surface, lens = coarse_depth(frame)
-        pose, nothing = frame.world_from_camera[None], np.zeros((1, 1), np.float32)
-        frames.append(Frames(np.zeros(1, np.int32), pose, nothing, surface[None], lens[None]))
-    return frames
+def frames_of(path: Path, model: LoCUS | None = None) -> Frames:
+    """What a map knows of frames when only changes matter; of what kind things are, if there is a model."""
+    scene = load_scene(path)
+    surface, lens = map(np.stack, zip(*map(coarse_depth, scene), strict=True))
+    poses = np.stack([frame.world_from_camera for frame in scene])
+    known = {
+        "environment": np.zeros(len(poses), np.int32),
+        "world_from_camera": poses,
+        "surface": surface,
+        "lens": lens,
+    }
+    if model is not None:
+        seen = scene_features(model, scene)
+        known["kind"] = np.stack([coarse_kinds(seen, row) for row in range(len(seen))])
+    return replace(Frames.none(1), **known)
 
 
 class Prepared:
@@ -105,15 +114,17 @@ class Prepared:
 
     def changes(self, home: Path, visit: Path) -> list[Change] | None:
         """What has changed; None if the visit cannot be aligned."""
+        if self.same:
+            return frame_changes(*(frames_of(path, self.model) for path in (home, visit)))
         world, later = self._map(home), self._map(visit)
         file = self.kept / "aligned" / f"{visit.name}.json"
-        if not file.exists() and not self.same:
+        if not file.exists():
             try:
                 motion = align_session(world, self.model, load_scene(visit)).agreement.a_from_b.tolist()
             except AlignmentError:
                 motion = None
             write_json(file, motion)
-        motion = np.eye(4) if self.same else json.loads(file.read_text())
+        motion = json.loads(file.read_text())
         if motion is None:
             return None
         return compare(world, session_of(later, world.environments[0], visit.name, np.array(motion)))

@@ -53,7 +53,7 @@ def test_every_pixel_is_shared_among_patches_as_a_whole(surfaces):
 
 def test_a_group_of_voxels_has_the_feature_of_the_patches_that_show_it(seen, surfaces):
     near = np.linalg.norm(surfaces.position - [0, 0, 0.7], axis=1) < 0.15  # on the table
-    feature = surfaces.shown(seen, csr_matrix(near[None].astype(float)), 0)[0]
+    feature = surfaces.shown(seen.features[0], csr_matrix(near[None].astype(float)))[0]
     similarity = places.perfect(np.array([[0, 0, 0.7], [1.25, 0.75, 0.9]])).numpy() @ feature
     assert similarity[0] > 0.8 > 0.3 > similarity[1]
 

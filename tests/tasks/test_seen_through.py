@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from locus.geometry import transform
 from locus.landmarks.arrays import Frames
-from locus.landmarks.coarse_depth import COLUMNS, ROWS, UNIT, coarse_depth
+from locus.landmarks.coarse_depth import COLUMNS, KINDS, ROWS, UNIT, coarse_depth
 from locus.rows import joined
 from locus.tasks.changed_surfaces import changed_surfaces
 from locus.tasks.seen_through import FAR, VOXEL, smooth, surface_points, votes
@@ -34,6 +34,7 @@ def frame(depth, pose=None, lens=LENS):
         chance=np.zeros((1, 1), np.float32),
         surface=np.round(np.broadcast_to(depth, (ROWS, COLUMNS)) / UNIT).astype(np.uint16)[None],
         lens=lens[None],
+        kind=np.zeros((1, *KINDS), np.int8),
     )
 
 

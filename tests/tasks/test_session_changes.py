@@ -5,13 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load, save
 
 from locus import LandmarkMap
 from locus.checksums import metadata
 from locus.cli import main
+from locus.features.kinds import DIMENSION
 from locus.landmarks import session_of
 from locus.landmarks.map_files import ARRAYS
+from locus.model.pca import Components
 from locus.tasks.map_update import lost_share, updated
 from locus.tasks.placed_points import available
 from locus.tasks.seen_through import surface_points
@@ -23,6 +26,16 @@ from tests.tasks.test_sessions import moved
 CHAIR = 3  # of the room's boxes
 UPPER = ((-1.6, -1.2, 0.3), (-1.2, -0.8, 1.1))  # the chair without its foot, which the floor is near to
 THERE = ((-1.6, 0.6, 0.0), (-1.2, 1.0, 1.1), 5, 4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds():
+    """The numbers that tokens begin with tell the kind, for there is none fitted for this backbone."""
+    with pytest.MonkeyPatch.context() as patch:
+        length = places.model().backbone.dimension
+        first = Components(torch.zeros(length), torch.eye(DIMENSION, length))
+        patch.setattr("locus.features.kinds.fitted_kinds", lambda backbone: first)
+        yield
 
 
 @pytest.fixture(scope="module")

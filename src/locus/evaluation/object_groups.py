@@ -7,7 +7,7 @@ the same house (NAME-visit-NUMBER), which moved some things and changed the ligh
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from locus.scenes import Scene
 from locus.scenes.collection import find_scenes, open_scenes
 from locus.tasks.objects import GEOMETRY, LEAST, Grouping
 from locus.tasks.rooms import rooms
+from locus.tasks.same_thing import thing_size
 from locus.tasks.segments import SurfaceSegments, bounds, membership
 from locus.tasks.voxels import Voxels, voxels
 
@@ -129,10 +130,11 @@ class _Looked:
     def __init__(self, method: Competitor, scene: Scene) -> None:
         self.scene = scene
         if isinstance(method, ModelMethod):
-            self.seen, self.scale = scene_features(method.model, scene, method.cache), method.scale(0.6)
+            seen, self.scale = scene_features(method.model, scene, method.cache), method.scale(0.6)
+            self.seen = seen if method.model.source else replace(seen, kinds=None)  # baselines are made, not loaded
         else:
             self.seen, self.scale = _without_features(scene), None
-        self.voxels, self.things = _surfaces(scene, self.seen.grid)
+        self.voxels, self.things = surfaces(scene, self.seen.grid)
 
     def groups(self, grouping: Grouping) -> dict[str, Any]:
         """How objects and things agree."""
@@ -166,18 +168,21 @@ class _Looked:
         return adjusted_rand(inside.argmax(axis=1)[known], rooms(self.voxels, self.seen).number[known])
 
     def described(self) -> tuple[Int[ndarray, " k"], Float[ndarray, "k c"]]:
-        """The things of at least so many voxels, and a unit vector of each: by features or, without, by its shape."""
+        """The things of at least so many voxels, and what each is known by: features, kinds and size, or its shape."""
         ids, counts = np.unique(self.things[self.things > 0], return_counts=True)
         ids = ids[counts >= LEAST]
         number = np.searchsorted(ids, self.things).clip(max=len(ids) - 1)
         members = membership(np.where(ids[number] == self.things, number, -1))
         if self.scale is not None:
-            return ids, self.voxels.shown(self.seen, members, self.scale)
+            features = self.voxels.shown(self.seen.features[self.scale], members)
+            if self.seen.kinds is None:
+                return ids, features
+            parts = np.split(members.indices, members.indptr[1:-1])
+            sizes = np.array([thing_size(self.voxels.position[part], self.voxels.up) for part in parts])
+            return ids, np.concatenate([features, self.voxels.shown(self.seen.kinds, members), sizes], axis=1)
         low, high = bounds(self.voxels.position, members)
-        size = np.asarray(members.sum(axis=1))
-        colour = (members @ self.voxels.colour) / size
-        shape = np.concatenate([np.sort(high - low, axis=1), np.log(size) / 4, colour * 2], axis=1)
-        return ids, shape
+        colour = (members @ self.voxels.colour) / (size := np.asarray(members.sum(axis=1)))
+        return ids, np.concatenate([np.sort(high - low, axis=1), np.log(size) / 4, colour * 2], axis=1)
 
 
 def _known_again(first: _Looked, later: _Looked) -> list[dict[str, bool]]:
@@ -212,7 +217,7 @@ def _opened(patterns: tuple[str, ...]) -> list[Scene]:
 
 
 @lru_cache(maxsize=32)
-def _surfaces(scene: Scene, grid: tuple[int, int]) -> tuple[Voxels, Int[ndarray, " n"]]:
+def surfaces(scene: Scene, grid: tuple[int, int]) -> tuple[Voxels, Int[ndarray, " n"]]:
     """The voxels of a scene, and the thing that most pixels of each show, 0 for none."""
     found = voxels(_without_features(scene, grid))
     things = [label.id for label in scene.classes if label.kind == "thing"]

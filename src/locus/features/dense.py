@@ -12,6 +12,7 @@ from torch import Tensor
 
 from locus.features.cache import cache_frames
 from locus.features.frame_arrays import FrameTokens
+from locus.features.kinds import kinds
 from locus.model import LoCUS
 from locus.progress import track
 from locus.scenes import Frame, Scene, patch_points
@@ -49,13 +50,15 @@ class SceneFeatures(ReadFrames):
 
     features: Float[Tensor, "scales frames rows columns c"]
     """Unit length, on the CPU."""
+    kinds: Float[Tensor, "frames rows columns k"] | None = None
+    """What things are like wherever they stand (`locus.features.kinds`), if that is known for the backbone."""
 
     def take(self, rows: Sequence[int]) -> "SceneFeatures":
         """Some of the frames."""
         chosen = list(rows)
-        return SceneFeatures(
-            self.scene, [self.indices[row] for row in chosen], self.points[chosen], self.features[:, chosen]
-        )
+        like = None if self.kinds is None else self.kinds[chosen]
+        indices = [self.indices[row] for row in chosen]
+        return SceneFeatures(self.scene, indices, self.points[chosen], self.features[:, chosen], like)
 
     def windows(self) -> "Iterable[SceneFeatures]":
         """All frames at once."""
@@ -83,12 +86,14 @@ class StreamedFeatures(ReadFrames):
         """The features of some frames."""
         device, indices = next(self.model.buffers()).device, self.indices[frames]
         starts = range(frames.start, frames.start + len(indices), FRAMES_AT_ONCE)
-        parts = []
+        parts, like = [], []
         for first in track(starts, "features", len(starts), progress):
             last = min(first + FRAMES_AT_ONCE, frames.start + len(indices))
             tokens = torch.from_numpy(np.asarray(self.tokens[first:last], np.float32))
             parts.append(self.model.head_features(tokens.to(device), self.grid).cpu())
-        return SceneFeatures(self.scene, indices, self.points[frames], torch.cat(parts, dim=1))
+            like.append(kinds(self.model.backbone, tokens, self.grid))
+        together = None if like[0] is None else torch.cat(like)
+        return SceneFeatures(self.scene, indices, self.points[frames], torch.cat(parts, dim=1), together)
 
 
 def scene_features(model: LoCUS, scene: Scene, cache: Path | None = None, *, progress: bool = False) -> SceneFeatures:
@@ -111,6 +116,8 @@ def streamed_features(
 
 def frame_features(model: LoCUS, frame: Frame, scene: str) -> SceneFeatures:
     """The features of one frame of a recording of this name, as it comes; nothing is cached."""
-    features = model.features(frame.image).cpu()[:, None]
-    points = patch_points(frame, (features.shape[2], features.shape[3]))[0].astype(np.float32)
-    return SceneFeatures(frame.alone(scene), [0], points[None], features)
+    with torch.no_grad():
+        tokens, grid = model.backbone(model.prepare(frame.image)[None].to(next(model.buffers()).device))
+        features, like = model.head_features(tokens, grid).cpu(), kinds(model.backbone, tokens, grid)
+    points = patch_points(frame, grid)[0].astype(np.float32)
+    return SceneFeatures(frame.alone(scene), [0], points[None], features, like)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32, UInt16
+from jaxtyping import Float32, Float64, Int8, Int32, UInt16
 from numpy import ndarray
 
 from locus.rows import Rows
@@ -89,6 +89,8 @@ class Frames(Rows):
     """Coarse depth in millimetres, 0 where it is unknown; see `locus.landmarks.coarse_depth`."""
     lens: Float32[ndarray, "f 4"]
     """fx, fy, cx, cy of that grid."""
+    kind: Int8[ndarray, "f 15 20 64"]
+    """Kinds of what is seen (`locus.features.kinds`), on a coarser grid, 0 where they are unknown."""
 
     @classmethod
     def none(cls, scales: int) -> "Frames":

@@ -18,7 +18,7 @@ from locus.features.dense import SceneFeatures, frame_features
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames
 from locus.landmarks.chance import chance
-from locus.landmarks.coarse_depth import coarse_depth
+from locus.landmarks.coarse_depth import coarse_depth, coarse_kinds
 from locus.landmarks.describe import by_frame, choose, observed
 from locus.landmarks.growing_landmarks import GrowingLandmarks
 from locus.landmarks.map import LandmarkMap, MapError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 BLOCK = 16  # frames after which new landmarks are chosen
 SAMPLED = 8  # patches of a frame that may be kept to measure the chance level,
 SAMPLE = 2048  # and of all frames
+SURFACES = ("surface", "lens", "kind")  # what is kept of a frame to find changes with
 
 
 class GrowingMap:
@@ -48,7 +49,7 @@ class GrowingMap:
         self.landmarks = GrowingLandmarks(world.landmarks, world.sightings, world.radii)
         self.names, self.poses = list(world.frame_names), list(world.frames.world_from_camera)
         self._known, self._classes = set(self.names), world.classes
-        self._surfaces = list(zip(world.frames.surface, world.frames.lens, strict=True))
+        self._surfaces = list(zip(*(getattr(world.frames, name) for name in SURFACES), strict=True))
         self._points = [None if world.points is None else world.points.take(np.array([n])) for n in range(len(self))]
         self._block: list[list[Described]] = []
         self._waiting = [WaitingPatches(radius) for radius in world.radii]
@@ -89,7 +90,7 @@ class GrowingMap:
         self.names.append(frame.name)
         self._known.add(frame.name)
         self.poses.append(frame.world_from_camera)
-        self._surfaces.append(coarse_depth(frame))
+        self._surfaces.append((*coarse_depth(frame), coarse_kinds(one, 0)))
         self._points.append(points)
         for scale, of_scale in enumerate(described):
             self._see(scale, *of_scale)
@@ -143,8 +144,10 @@ class GrowingMap:
                 environment=np.zeros(number, np.int32),
                 world_from_camera=np.stack(self.poses),
                 chance=np.tile(level, (number, 1)),
-                surface=np.stack([surface for surface, _ in self._surfaces]),
-                lens=np.stack([lens for _, lens in self._surfaces]),
+                **{
+                    name: np.stack(values)
+                    for name, values in zip(SURFACES, zip(*self._surfaces, strict=True), strict=True)
+                },
             ),
             sightings=sightings,
             frame_names=tuple(self.names),

@@ -18,7 +18,7 @@ from locus.features.dense import SceneFeatures, StreamedFeatures, streamed_featu
 from locus.keypoints.fusion import point_scales
 from locus.landmarks.arrays import Frames, Landmarks
 from locus.landmarks.chance import with_chance_raised
-from locus.landmarks.coarse_depth import coarse_depth
+from locus.landmarks.coarse_depth import coarse_depth, coarse_kinds
 from locus.landmarks.describe import VIEWS, views
 from locus.landmarks.growing import best, grown, looked_for
 from locus.landmarks.observations import ObservedWindows
@@ -139,8 +139,9 @@ class LandmarkMap:
         landmarks = best(landmarks, len(self), most)
         before = csr_matrix(self.sightings, shape=(len(self.frames), len(self)), copy=True)
         before.resize(len(self.frames), len(landmarks))
-        sightings, chance, points = [before], [], []
+        sightings, chance, points, kinds = [before], [], [], []
         for window, found in windows:
+            kinds += [coarse_kinds(window, row) for row in range(len(window))]
             now, level = looked_for(landmarks, number, self.radii, window, found)
             sightings.append(now)
             chance.append(level)
@@ -156,6 +157,7 @@ class LandmarkMap:
             chance=np.concatenate(chance),
             surface=np.stack(surface),
             lens=np.stack(lens),
+            kind=np.stack(kinds),
         )
         of_frames = joined_points(points) if points else None
         made_from = {"scene": seen.scene.name, "format": seen.scene.format, "frames": len(seen)}

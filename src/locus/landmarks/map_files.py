@@ -38,7 +38,7 @@ GRAPH = "graph.json"  # of rooms and objects: locus.tasks.place_graph
 KIND = "locus landmark map"
 LARGEST = 2**34  # bytes
 GROUPS = {"landmarks": Landmarks, "frames": Frames}
-SINCE = ("surface", "lens")  # maps of earlier versions have none
+SINCE = ("surface", "lens", "kind")  # maps of earlier versions have none
 
 
 @contextmanager

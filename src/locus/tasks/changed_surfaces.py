@@ -18,7 +18,8 @@ GAP = 0.4  # metres between parts of one thing, at most
 LEAST = 4  # voxels of a surface worth a look
 FRAMES = 2  # at least, that show it, and that see through it
 MOSTLY = 0.3  # of a surface that a frame must see, or see through, to be named as evidence
-# A logistic fit to visits of houses 4006 to 4008 that were misaligned by up to 0.12 m and 1.5° (docs/changes.md).
+# A logistic fit to visits of houses 4006 to 4008 that were misaligned by up to 0.12 m and 1.5°; see
+# `python benchmarks/changes_fit.py`, which fits it to others.
 OFFSET, BY_DISTANCE, BY_FRAMES = -5.9, 16.5, 1.3
 
 
@@ -32,8 +33,13 @@ class ChangedSurface:
     """Frames of its own visit that see most of it, best first."""
     missed_by: Int[ndarray, " b"]
     """Frames of the other visit that see through it, best first."""
-    probability: float
-    """That it is a change, and not an error of depth or pose."""
+    evidence: tuple[float, float]
+    """Logarithms of its distance from the other visit's surfaces, beside the least, and of the frames that miss it."""
+
+    @property
+    def probability(self) -> float:
+        """That it is a change, and not an error of depth or pose."""
+        return float(expit(OFFSET + BY_DISTANCE * self.evidence[0] + BY_FRAMES * self.evidence[1]))
 
     @property
     def box(self) -> Float[ndarray, " 6"]:
@@ -71,8 +77,8 @@ def _surface(
     points: Float[ndarray, "n 3"], part: Int[ndarray, " k"], own: Votes, later: Votes, apart: Float[ndarray, " n"]
 ) -> ChangedSurface:
     missed_by = _named(later.through, part)
-    evidence = OFFSET + BY_DISTANCE * np.log(apart[part].mean() / APART) + BY_FRAMES * np.log(max(len(missed_by), 1))
-    return ChangedSurface(points[part], _named(own.seen, part), missed_by, float(expit(evidence)))
+    evidence = float(np.log(apart[part].mean() / APART)), float(np.log(max(len(missed_by), 1)))
+    return ChangedSurface(points[part], _named(own.seen, part), missed_by, evidence)
 
 
 def _named(said: csr_matrix, part: Int[ndarray, " k"]) -> Int[ndarray, " frames"]:

@@ -15,8 +15,9 @@ from locus.landmarks.coarse_depth import COLUMNS, ROWS, UNIT, grid_camera
 from locus.landmarks.points import BY_POINT, MapPoints, starts
 from locus.scenes.visibility import hidden_beyond
 from locus.tasks.seen_through import surface_points
-from locus.tasks.session_changes import NEAR, SessionChanges
+from locus.tasks.session_changes import SessionChanges
 
+NEAR = 0.1  # metres from a surface to the keypoints on it
 STALE = 0.5  # of what a landmark stood on is gone: so it goes
 
 

@@ -190,7 +190,7 @@ class _PlaceBuilder:
             return []
         members = membership(number)
         low, high = bounds(self.surfaces.position, members)
-        embedding = self.surfaces.shown(self.seen, members, scale_of(self.world.radii, kind))
+        embedding = self.surfaces.shown(self.seen.features[scale_of(self.world.radii, kind)], members)
         frames = csr_matrix(members @ self.surfaces.frames)
         views = [[self.names[at] for at in sorted(frames[row].indices)] for row in range(len(inside))]
         return self._put(kind, (low + high) / 2, high - low, views, embedding, inside)

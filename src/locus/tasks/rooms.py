@@ -88,7 +88,7 @@ def _joined(
 ) -> Int[ndarray, " n"]:
     """Parts that touch and look the same at the room's scale, the last of the model's, are one room."""
     count = int(parts.max())
-    features: Float[ndarray, "k c"] = voxels.shown(seen, membership(number), len(seen.features) - 1)
+    features: Float[ndarray, "k c"] = voxels.shown(seen.features[-1], membership(number))
     links = [
         np.stack([one.ravel(), two.ravel()], axis=1)
         for one, two in ((parts[1:], parts[:-1]), (parts[:, 1:], parts[:, :-1]))

@@ -37,7 +37,7 @@ class SurfaceSegments:
 
     @classmethod
     def of(cls, voxels: Voxels, seen: SceneFeatures | None) -> "SurfaceSegments":
-        """With cues of geometry and colour and, if they are given, of the features of the finest scale."""
+        """With cues of geometry and colour and, if they are given, of features of the finest scale and of kinds."""
         pairs = voxels.neighbours
         number = felzenszwalb(len(voxels), pairs, _differences(voxels, pairs))
         members = membership(number)
@@ -51,10 +51,11 @@ class SurfaceSegments:
         a, b = found.T
         sides = [alone[a] + alone[b], np.abs(alone[a] - alone[b])]
         if seen is not None:
-            features = voxels.shown(seen, members, 0)
-            fa, fb = features[a], features[b]
-            sides += [(fa * fb).sum(axis=1, keepdims=True), fa * fb, np.abs(fa - fb), fa + fb]
-            alone = np.concatenate([alone, features], axis=1)
+            for each in (seen.features[0], *([] if seen.kinds is None else [seen.kinds])):
+                features = voxels.shown(each, members)
+                fa, fb = features[a], features[b]
+                sides += [(fa * fb).sum(axis=1, keepdims=True), fa * fb, np.abs(fa - fb), fa + fb]
+                alone = np.concatenate([alone, features], axis=1)
         return cls(number, alone, found, np.concatenate([together, *sides], axis=1), contact)
 
 

@@ -1,6 +1,5 @@
 """What has changed in a mapped environment since: gone, new, or moved from one spot to another."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,20 +8,19 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial import KDTree
 
 from locus.errors import LocusError
 from locus.keypoints import Detector
-from locus.keypoints.fusion import point_scales
 from locus.landmarks import LandmarkMap, session_of
+from locus.landmarks.arrays import Frames
 from locus.model import LoCUS
 from locus.scenes import Scene
 from locus.tasks.changed_surfaces import ChangedSurface, changed_surfaces
+from locus.tasks.same_thing import same_thing
 from locus.tasks.sessions import AlignedSession, align_session
 
 PROBABILITY = 0.5  # at least, of a change
-SAME = 0.45  # similarity, at least, of one thing at two spots
-NEAR = 0.1  # metres from a surface to the keypoints on it
+SAME = 0.4  # and that what is gone and what is new are one thing
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +33,8 @@ class Change:
     after: ChangedSurface | None
     """Where it is now; None if it is gone."""
     probability: float
-    similarity: float | None = None
-    """Of its features before and after, if it has moved."""
+    same: float | None = None
+    """If it has moved: the probability that what is gone and what is new are one thing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +64,7 @@ class SessionChanges:
                 "size (m)": _numbers(np.ptp(surfaces[-1].points, axis=0), "×"),
                 "shown by": " → ".join(str(len(surface.shown_by)) for surface in surfaces),
                 "seen through by": " → ".join(str(len(surface.missed_by)) for surface in surfaces),
-                "similarity": "" if change.similarity is None else f"{change.similarity:.2f}",
+                "same thing": "" if change.same is None else f"{change.same:.2f}",
             }
             for change in self.changes
             for surfaces in [[surface for surface in (change.before, change.after) if surface is not None]]
@@ -82,7 +80,7 @@ class SessionChanges:
                 {
                     "change": change.what,
                     "probability": round(change.probability, 3),
-                    "similarity": None if change.similarity is None else round(change.similarity, 3),
+                    "same thing": None if change.same is None else round(change.same, 3),
                     "before": self._surface(change.before, self.world, self.later),
                     "after": self._surface(change.after, self.later, self.world),
                 }
@@ -137,14 +135,19 @@ def compare(world: LandmarkMap, later: LandmarkMap) -> list[Change]:
                 f"the map of {each.environments[0]} does not know what its frames see; it is of an earlier LoCUS, or "
                 "of frames without depth: build it again"
             )
+    return frame_changes(world.frames, later.frames)
+
+
+def frame_changes(before: Frames, after: Frames) -> list[Change]:
+    """The same between what frames see."""
     gone, new = (
-        [surface for surface in changed_surfaces(a.frames, b.frames) if surface.probability >= PROBABILITY]
-        for a, b in ((world, later), (later, world))
+        [surface for surface in changed_surfaces(a, b) if surface.probability >= PROBABILITY]
+        for a, b in ((before, after), (after, before))
     )
     changes = []
-    for i, j, similarity in _moved(world, gone, later, new):
+    for i, j, same in _moved(before, gone, after, new):
         sure = min(gone[i].probability, new[j].probability)
-        changes.append(Change("moved", gone[i], new[j], sure, similarity))
+        changes.append(Change("moved", gone[i], new[j], sure, same))
     taken = [{id(change.before) for change in changes}, {id(change.after) for change in changes}]
     changes += [Change("gone", each, None, each.probability) for each in gone if id(each) not in taken[0]]
     changes += [Change("new", None, each, each.probability) for each in new if id(each) not in taken[1]]
@@ -152,34 +155,14 @@ def compare(world: LandmarkMap, later: LandmarkMap) -> list[Change]:
 
 
 def _moved(
-    world: LandmarkMap, gone: Sequence[ChangedSurface], later: LandmarkMap, new: Sequence[ChangedSurface]
+    before: Frames, gone: list[ChangedSurface], after: Frames, new: list[ChangedSurface]
 ) -> list[tuple[int, int, float]]:
-    """Pairs of what is gone and what is new whose features agree, one to one, with their similarity."""
-    similarity = _features(world, gone) @ _features(later, new).T
-    pairs = zip(*linear_sum_assignment(-np.maximum(similarity, SAME)), strict=True)
-    return [(int(i), int(j), float(similarity[i, j])) for i, j in pairs if similarity[i, j] > SAME]
-
-
-def _features(world: LandmarkMap, surfaces: Sequence[ChangedSurface]) -> Float[ndarray, "n c"]:
-    """The mean object-scale feature of the keypoints on each surface, less that of the map; zeros where there is none.
-
-    What all things of an environment have in common tells none of them from another.
-    """
-    means = np.zeros((len(surfaces), world.landmarks.mean.shape[1]))
-    if world.points is None or not world.points.count.any():
-        return means
-    rows, coarse = world.points.rows, len(point_scales(world.radii)) - 1
-    features = _unit(world.points.places[rows, coarse].astype(np.float64))
-    position = world.points.position[rows]
-    for number, surface in enumerate(surfaces):
-        near = KDTree(surface.points).query(position, distance_upper_bound=NEAR)[0] <= NEAR
-        if near.any():
-            means[number] = _unit(features[near].mean(axis=0) - features.mean(axis=0))
-    return means
-
-
-def _unit(vectors: Float[ndarray, "*n c"]) -> Float[ndarray, "*n c"]:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    """Pairs of what is gone and what is new that are one thing, one to one, with the probability that they are."""
+    if not gone or not new:
+        return []
+    same = same_thing(before, gone, after, new)
+    pairs = zip(*linear_sum_assignment(-np.maximum(same, SAME)), strict=True)
+    return [(int(i), int(j), float(same[i, j])) for i, j in pairs if same[i, j] > SAME]
 
 
 def _numbers(values: Float[ndarray, " 3"], between: str = " ") -> str:

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 from scipy.sparse import block_diag, csr_matrix
 from scipy.spatial import KDTree
+from torch import Tensor
 
 from locus.errors import LocusError
 from locus.features.dense import SceneFeatures
@@ -55,16 +56,20 @@ class Voxels(Rows):
         found = np.searchsorted(own, asked).clip(max=len(own) - 1)  # voxels are in the order of their cells
         return np.where(own[found] == asked, found, -1)
 
-    def shown(self, seen: SceneFeatures, of: csr_matrix, scale: int) -> Float[ndarray, "m c"]:
-        """Unit features of groups of voxels, (m, n), by the patches that show little else.
+    def shown(self, features: Float[Tensor, "frames rows columns c"], of: csr_matrix) -> Float[ndarray, "m c"]:
+        """Unit features of groups of voxels, (m, n), by the patches that show little else."""
+        mean = self.shares(of) @ features.flatten(0, 2).numpy().astype(np.float64)
+        return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
+
+    def shares(self, of: csr_matrix) -> csr_matrix:
+        """What each patch of all frames counts for groups of voxels: (m, patches).
 
         A patch of 14 pixels is wider than many things, so it counts by the square of the group's share of it.
         """
         shares = csr_matrix(of @ self.patches)
         whole = np.asarray(self.patches.sum(axis=0)).ravel()
         shares.data = shares.data * (shares.data / np.maximum(whole[shares.indices], 1e-9)) ** 2
-        features = shares @ seen.features[scale].flatten(0, 2).numpy().astype(np.float64)
-        return features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)
+        return shares
 
 
 def voxels(seen: SceneFeatures, progress: bool = False) -> Voxels:
