@@ -16,7 +16,7 @@ from locus.progress import track
 from locus.scenes.collection import refuse_namesakes
 from locus.scenes.load import AS_STATED, SceneReading
 
-VERSION = 8  # of what is computed: counted up when a finished part would come out differently now
+VERSION = 9  # of what is computed: counted up when a finished part would come out differently now
 
 
 def run(
