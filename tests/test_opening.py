@@ -16,7 +16,7 @@ from locus.features.extraction import extract
 from locus.model import LoCUS
 from locus.opening import opened
 from locus.render.mesh_file import load_parts
-from locus.scenes.reading import read_depth
+from locus.scenes.reading import path_inside, read_depth
 from locus.training.checkpoints import read_metrics
 from tests.fuzzing import fault, outcome
 from tests.fuzzing_examples import EXAMPLES, SHOTS, use_scene
@@ -193,3 +193,5 @@ def test_no_file_is_read_but_through_the_door():
 def test_a_name_with_a_zero_is_one_sentence():
     with pytest.raises(LocusError, match=r"^'a\\x00b' is no name of a file$"), opened(Path("a\0b")):
         pass
+    with pytest.raises(SceneError, match="is no name of a file"):
+        path_inside(Path(), "images\0/a.png", allow_outside=False)

@@ -275,6 +275,8 @@ def path_inside(root: Path, name: str | Path, allow_outside: bool) -> Path:
 
     Links are followed. Plain strings and remembered folders, because a scene can name a hundred thousand files.
     """
+    if "\0" in str(name):
+        raise SceneError(f"{str(name)!r} is no name of a file")
     if not allow_outside:
         folder, file = os.path.split(os.path.join(root, name))
         real = os.path.join(_real_folder(folder), file)
