@@ -50,6 +50,16 @@ def test_clears_one_part(kept, capsys):
     assert f"0.0 MB in {kept}" in capsys.readouterr().out
 
 
+def test_a_clock_that_was_set_back_keeps_nothing_from_being_cleared(kept, capsys):
+    later = time.time() + 5 * 86400
+    for name in files(kept):
+        os.utime(kept / name, (later, later))
+    assert main(["cache", "list"]) == 0
+    assert ["weights:", "old", "2", "2.0", "0.0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert main(["cache", "clear", "all"]) == 0
+    assert not files(kept)
+
+
 def test_clears_what_was_not_used_for_some_time_and_weights_as_a_whole(kept):
     long_ago = time.time() - 40 * 86400
     for name in files(kept):

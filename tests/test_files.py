@@ -55,6 +55,7 @@ def test_leftovers_are_those_of_processes_that_are_gone_and_nothing_else(tmp_pat
     ]
     for name in [*others, *left]:
         (tmp_path / name).touch()
+        os.utime(tmp_path / name, (2**33, 2**33))  # whatever the clock says, which may have been set back
     (tmp_path / ".scene.89abcdef.locus-partial" / "images").mkdir(parents=True)
     with temporary_name(tmp_path / "another") as alive:
         alive.touch()

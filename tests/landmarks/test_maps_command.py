@@ -52,6 +52,13 @@ def test_a_map_computes_no_overlap_of_frames_which_it_would_not_use(here):
     assert "overlap" not in kept
 
 
+def test_features_are_computed_of_the_frames_asked_for_alone(here, tmp_path):
+    words = ("map", here / "room", "--model", "classic", "--frames", "::4", "--out", tmp_path / "map")
+    assert run(*words, cache=tmp_path) == 0
+    tokens = [file for file in (tmp_path / "cache").rglob("*") if file.parent.name.startswith("classic-")]
+    assert len(tokens) == 4
+
+
 def test_frames_of_the_map_are_found(here, capsys):
     out, answers = here / "poses.txt", here / "answers.json"
     code = run("localize", here / "room", "--map", here / "map", "--model", "classic", "--out", out, "--json", answers)

@@ -80,7 +80,8 @@ def _measured(item: Path) -> tuple[int, int, float]:
             states.append(file.stat())
     files = [state for state in states if stat.S_ISREG(state.st_mode)]
     used = max((max(state.st_atime, state.st_mtime) for state in files), default=0.0)
-    return len(files), sum(state.st_size for state in files), (time.time() - used) / DAY
+    since = max(0.0, time.time() - used)  # a clock that was set back makes files of the future
+    return len(files), sum(state.st_size for state in files), since / DAY
 
 
 CacheAction = Annotated[ListCache, tyro.conf.subcommand("list")] | Annotated[ClearCache, tyro.conf.subcommand("clear")]
