@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 from locus.errors import LocusError
 from locus.model import LoCUS
 from locus.training import TrainingError, loop, train
-from locus.training.checkpoints import LAST
+from locus.training.checkpoints import LAST, load_state
 from tests.scenes import layouts, room
 from tests.training.launching import SETTINGS
 
@@ -167,6 +168,17 @@ def test_what_is_no_checkpoint_is_named(run, tmp_path, content):
     (tmp_path / "run" / LAST).write_bytes(content)
     with pytest.raises(TrainingError, match="cannot be read"):
         run()
+
+
+@pytest.mark.parametrize("error", [AssertionError("an id must be a tuple"), struct.error("unpack requires 4 bytes")])
+def test_however_torch_fails_to_read_a_checkpoint_is_named(tmp_path, monkeypatch, error):
+    def fail(*arguments, **options):
+        raise error
+
+    (tmp_path / "last.pt").write_bytes(b"PK")
+    monkeypatch.setattr("locus.training.checkpoints.torch.load", fail)
+    with pytest.raises(TrainingError, match=rf"cannot be read \({error}\)"):
+        load_state(tmp_path / "last.pt")
 
 
 @pytest.mark.parametrize(

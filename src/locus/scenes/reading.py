@@ -275,8 +275,9 @@ def path_inside(root: Path, name: str | Path, allow_outside: bool) -> Path:
 
     Links are followed. Plain strings and remembered folders, because a scene can name a hundred thousand files.
     """
-    if "\0" in str(name):
-        raise SceneError(f"{str(name)!r} is no name of a file")
+    # 255 bytes are the most that a file system takes for a name.
+    if "\0" in str(name) or max(map(len, str(name).encode("utf-8", "replace").split(b"/"))) > 255:
+        raise SceneError(f"{str(name)[:80]!r} is no name of a file")
     if not allow_outside:
         folder, file = os.path.split(os.path.join(root, name))
         real = os.path.join(_real_folder(folder), file)

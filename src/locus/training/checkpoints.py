@@ -54,7 +54,9 @@ def load_state(path: Path) -> State:
         return state
     except pickle.UnpicklingError:
         reason = "it is not one of LoCUS"  # torch would advise to run what is in it
-    except (RuntimeError, EOFError, TypeError, KeyError, ValueError, AttributeError, OSError, DamagedError) as error:
+    except Exception as error:  # of a damaged file, torch's reader may fail in any way
+        if isinstance(error, MemoryError | LocusError) and not isinstance(error, DamagedError):
+            raise
         reason = (str(error) or "it is cut short").splitlines()[0]
     raise TrainingError(f"the checkpoint {path} cannot be read ({reason}); delete it to begin again")
 

@@ -1,6 +1,7 @@
 """ScanNet-1500 and MegaDepth-1500 with a house inside."""
 
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -95,6 +96,10 @@ def test_models_and_keypoints_are_asked(tmp_path):
 def test_strange_archives_are_refused_in_one_sentence(tmp_path, capsys):
     loftr_archive(tmp_path, SHOTS, CHOSEN[:1])
     np.savez(tmp_path / "test.npz", name=np.array([{}], object))
+    with pytest.raises(EvaluationError, match=r"not an archive of plain arrays; download it again$"):
+        ScanNet1500().load(tmp_path, SceneReading())
+    with zipfile.ZipFile(tmp_path / "test.npz", "w") as archive:
+        archive.writestr("name", b"no array")
     with pytest.raises(EvaluationError, match=r"not an archive of plain arrays; download it again$"):
         ScanNet1500().load(tmp_path, SceneReading())
     np.savez(tmp_path / "test.npz", name=np.zeros((3, 2)))

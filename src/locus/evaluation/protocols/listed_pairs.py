@@ -148,8 +148,11 @@ def _arrays(path: Path) -> dict[str, ndarray]:
             if sum(member.file_size for member in members.infolist()) > LARGEST:
                 raise EvaluationError(f"{path} would unpack to more than {LARGEST >> 20} MiB and is refused")
         with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
+            arrays = {name: stored[name] for name in stored.files}
+        if all(isinstance(each, ndarray) for each in arrays.values()):  # a member that is no array is given as bytes
+            return arrays
     except EvaluationError:
         raise
     except Exception:  # an archive's headers are Python expressions, and may fail like any
-        raise EvaluationError(f"{path} is not an archive of plain arrays; download it again") from None
+        pass
+    raise EvaluationError(f"{path} is not an archive of plain arrays; download it again")
